@@ -25,7 +25,7 @@ pub(crate) struct Backing {
     cost: DeviceCost,
     origin: Origin,
     depth: Depth,
-    /// Corrects a cost that was guessed.
+    /// Corrects a cost that was not measured.
     learner: Option<Learner>,
     /// A measurement was requested, and has not come yet.
     is_probed: bool,
@@ -75,7 +75,7 @@ impl Backing {
             origin: facts.origin,
             depth: Depth::new(&cost),
             learner: is_guess.then(Learner::default),
-            is_probed: facts.origin == Origin::Guessed,
+            is_probed: is_guess,
             is_counted: facts.is_counted,
             counts: false,
             stats: DiskStats::default(),

@@ -1,6 +1,6 @@
 //! The controller: how it handles each input.
 
-use readahead::{PAGE_BYTES, Plan, Policy};
+use readahead::{History, PAGE_BYTES, Plan, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
@@ -117,6 +117,7 @@ impl Controller {
             }
             Input::Tick => self.on_tick(now, out),
             Input::Remembered(list) => self.on_start(now, list),
+            Input::History(dev, history) => self.policy.recall(now, dev.volume(), history),
         }
     }
 
@@ -175,7 +176,10 @@ impl Controller {
             self.on_unmounted(now, mounted.dev, out);
         }
         self.backings.meet(mounted.backing, mounted.device, out);
-        self.volumes.add(mounted.dev, mounted.backing);
+        if self.volumes.add(mounted.dev, mounted.backing) {
+            // Another file system may have had this number.
+            self.policy.recall(now, mounted.dev.volume(), &History::default());
+        }
         let interest = self.backings.get(mounted.backing).map(|backing| backing.interest());
         out.push(Command::Watch(mounted.dev, interest));
     }
@@ -275,6 +279,11 @@ impl Controller {
     /// Whether pages of an ended process are still to be dropped.
     pub fn has_left_overs(&self) -> bool {
         self.behind.as_ref().is_some_and(Behind::has_left_overs)
+    }
+
+    /// How the files of each managed file system were read of late; worth to be told the next controller.
+    pub fn histories(&self) -> impl Iterator<Item = (DeviceNumber, &History)> {
+        self.volumes.all().filter_map(|dev| Some((dev, self.policy.history(dev.volume())?)))
     }
 
     /// Totals so far, without those that the body counts.

@@ -2,7 +2,7 @@
 //! late, twice, out of order or never.
 
 use readahead::behind::Span;
-use readahead::{DeviceCost, Hint, Nanos, OpenFileId, PAGE_BYTES, Past, Trigger, Via};
+use readahead::{DeviceCost, Hint, History, Nanos, OpenFileId, PAGE_BYTES, Past, Trigger, Via};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
@@ -37,6 +37,8 @@ pub enum Input {
     Tick,
     /// A command starts: what it read at its last start, in this order, if that is known. Comes once.
     Remembered(Vec<RememberedFile>),
+    /// How the files of a mounted file system were read before it was mounted, or before bowwave started.
+    History(DeviceNumber, Box<History>),
 }
 
 /// Why an access was reported.
@@ -167,6 +169,10 @@ pub struct Passed {
     pub span: Span,
 }
 
+/// A read this far from the end of the previous one is a seek. A disk answers nearer ones at once if they are in its
+/// buffer, which holds some MB behind the places that were read last.
+pub const SEEK_BYTES: u64 = 64 << 20;
+
 /// The block layer's counters of one disk. Counters only grow; differences count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskStats {
@@ -178,7 +184,7 @@ pub struct DiskStats {
     pub managed_reads: u64,
     /// Their latencies, summed, in nanoseconds.
     pub managed_ns: u64,
-    /// Of both kinds of reads, those that did not continue the previous one on the disk.
+    /// Of both kinds of reads, those that were more than [`SEEK_BYTES`] from the end of the previous one on the disk.
     pub seek_reads: u64,
     /// Their latencies, summed, in nanoseconds.
     pub seek_ns: u64,

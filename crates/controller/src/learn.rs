@@ -1,15 +1,15 @@
 //! Learns the cost of a device from programs' reads, where it could not be measured.
 //!
 //! The kernel takes many virtual disks for rotating ones, and a container may not open the device. The time of a
-//! program's read is an upper bound of a device access. Reads that continue the previous one are left out. A "disk"
-//! that answers within a millisecond on average does not rotate.
+//! program's read is an upper bound of a device access. Reads near the previous one are left out, as a disk may have
+//! them in its buffer. A "disk" that answers the others within a millisecond on average does not rotate.
 
 use readahead::DeviceCost;
 
 use crate::input::DiskStats;
 
-/// Latencies are averaged over at least this many reads, so that a single fast one decides nothing.
-const READS: u64 = 8;
+/// Latencies are averaged over at least this many reads, so that a few fast ones decide nothing.
+const READS: u64 = 32;
 
 /// No disk reaches the right sector faster than this on average.
 pub(crate) const FASTEST_DISK_S: f64 = 0.001;
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_answers_at_once_is_flash() {
-        let cost = Learner::default().correct(&DeviceCost::DISK, &reads(8, 120));
+        let cost = Learner::default().correct(&DeviceCost::DISK, &reads(READS, 120));
         let expected = DeviceCost { latency_s: 0.000_12, ..DeviceCost::FLASH };
         assert_eq!(cost, Some(expected));
     }
@@ -57,6 +57,10 @@ mod tests {
     #[test]
     fn slow_reads_may_have_waited_and_correct_nothing() {
         assert_eq!(Learner::default().correct(&DeviceCost::DISK, &reads(100, 50_000)), None);
-        assert_eq!(Learner::default().correct(&DeviceCost::DISK, &reads(7, 10)), None, "too few");
+        assert_eq!(
+            Learner::default().correct(&DeviceCost::DISK, &reads(READS - 1, 10)),
+            None,
+            "too few"
+        );
     }
 }

@@ -46,7 +46,7 @@ pub use command::{Command, Interest, Listening, WindowSetting};
 pub use controller::{Charge, Controller, Options};
 pub use input::{
     Access, Advice, Attributes, Completed, DeviceFacts, DiskStats, Failure, Input, Kind,
-    MemoryStats, Mounted, Origin, Passed, WindowOutcome,
+    MemoryStats, Mounted, Origin, Passed, SEEK_BYTES, WindowOutcome,
 };
 pub use listing::{DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Listing, Place};
 pub use memory::budget_bytes;

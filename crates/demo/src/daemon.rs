@@ -1,5 +1,6 @@
 //! A bowwave daemon as a child process for one run.
 
+use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{ChildStdout, Command};
@@ -28,14 +29,15 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it and waits until it is ready, unless stopped first. It keeps its measurements of disks in `state`, and
-    /// writes a recording to `record`.
+    /// Starts it and waits until it is ready, unless stopped first. It keeps its measurements of disks in `state`, but
+    /// knows nothing of how files were read before. It writes a recording to `record`.
     pub(crate) fn start(
         folder: &Path,
         state: &Path,
         record: Option<&Path>,
         stop: &Stop,
     ) -> Result<Self, DemoError> {
+        forget_histories(state);
         let mut command = own_command();
         command.args(["daemon", "--json", "--state"]).arg(state).arg("--path").arg(folder);
         if let Some(file) = record {
@@ -85,6 +87,12 @@ impl Daemon {
             Err(error) => Err(DemoError::Daemon(error.to_string())),
         }
     }
+}
+
+/// Removes what bowwave has learned of how files are read, so that every run is the first one, in any order.
+pub(crate) fn forget_histories(state: &Path) {
+    // There may be none.
+    let _ = fs::remove_dir_all(linux::state::histories(state));
 }
 
 fn is_ready(line: &[u8]) -> bool {

@@ -103,6 +103,11 @@ int BPF_PROG(on_merge, struct request *request)
 	return 0;
 }
 
+static __always_inline u64 distance(u64 a, u64 b)
+{
+	return a > b ? a - b : b - a;
+}
+
 static __always_inline int start_read(u64 key, struct gendisk *disk, u64 sector, u32 bytes, struct bio *bio)
 {
 	struct started started = {};
@@ -115,7 +120,7 @@ static __always_inline int start_read(u64 key, struct gendisk *disk, u64 sector,
 	started.at_ns = bpf_ktime_get_ns();
 	started.bytes = bytes;
 	started.slot = slot;
-	started.is_seek = sector != next_sector[slot];
+	started.is_seek = distance(sector, next_sector[slot]) > SEEK_BYTES >> SECTOR_SHIFT;
 	next_sector[slot] = sector + (bytes >> SECTOR_SHIFT);
 	started.is_ours = (bpf_get_current_pid_tgid() >> 32) == our_tgid;
 	if (!started.is_ours)

@@ -14,6 +14,7 @@
 /* The most chunks of one mark. */
 #define CHUNKS_PER_MARK 4
 #define DISK_SLOTS 64	/* a power of two: masked indices satisfy the verifier */
+#define SEEK_BYTES (64ULL << 20) /* as controller::SEEK_BYTES */
 
 enum event_kind {
 	EVENT_MISS = 0,		/* a read found its page absent */
@@ -162,7 +163,7 @@ struct disk_stats {
 	u64 our_bytes;
 	u64 our_ns;
 	s64 our_bytes_in_flight;
-	u64 seek_reads;		/* reads by others than us that did not continue the disk's previous read */
+	u64 seek_reads;		/* reads by others than us, more than SEEK_BYTES from the end of the disk's previous read */
 	u64 seek_ns;
 	u64 reserved[6];	/* pads to two cache lines */
 };

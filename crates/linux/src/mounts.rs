@@ -258,11 +258,11 @@ impl Disk {
         self.queue("rotational") == Some(1)
     }
 
-    /// Reads and writes that it has served; 0 if unknown. The kernel's `Documentation/block/stat.rst` has the fields.
-    pub fn requests_served(&self) -> u64 {
+    /// Bytes that it has read and written; 0 if unknown. The kernel's `Documentation/block/stat.rst` has the fields.
+    pub fn bytes_served(&self) -> u64 {
         let counters = fs::read_to_string(self.sysfs.join("stat")).unwrap_or_default();
         let field = |n: usize| counters.split_ascii_whitespace().nth(n)?.parse::<u64>().ok();
-        [0, 4].into_iter().filter_map(field).sum()
+        [2, 6].into_iter().filter_map(field).sum::<u64>() * 512
     }
 
     /// Its size in bytes.

@@ -20,6 +20,16 @@ pub const PROFILES: &str = "/var/lib/bowwave/devices";
 /// Start-up lists of commands (`bowwave run --remember`).
 pub const REMEMBERED: &str = "/var/lib/bowwave/remembered";
 
+/// What survives a reboot.
+const LASTING: &str = "/var/lib/bowwave";
+
+/// The folder with a file for each volume that tells how its files were read. It outlasts a reboot if `state` is the
+/// default state folder.
+pub fn histories(state: &Path) -> PathBuf {
+    let lasting = if state == Path::new(FOLDER) { Path::new(LASTING) } else { state };
+    lasting.join("volumes")
+}
+
 /// The path of a device's profile in `folder`, whether or not it exists. A profile is a device file
 /// as in the catalogue, named after the device's identity.
 pub fn profile_of(identity: &Identity, folder: &Path) -> PathBuf {
@@ -107,6 +117,12 @@ mod tests {
         assert!(matches!(second, StateError::Taken { pid, .. } if pid == own));
         drop(first);
         DaemonLock::take(folder.path()).expect("it is free again");
+    }
+
+    #[test]
+    fn histories_outlast_a_reboot_but_stay_in_a_folder_of_their_own() {
+        assert_eq!(histories(Path::new(FOLDER)), Path::new("/var/lib/bowwave/volumes"));
+        assert_eq!(histories(Path::new("/tmp/own")), Path::new("/tmp/own/volumes"));
     }
 
     #[test]

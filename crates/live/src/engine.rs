@@ -37,6 +37,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::helper::Helper;
+use crate::histories::Histories;
 use crate::limited::within;
 use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
@@ -112,6 +113,9 @@ const MEASURING_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often to do what need not be done at each event, see `Engine::tidy`.
 const TIDY_INTERVAL_NS: Nanos = 1_000_000_000;
 
+/// How often to write down how files were read: a killed daemon forgets no more.
+const HISTORY_INTERVAL_NS: Nanos = 300_000_000_000;
+
 /// The scan for other daemons looks at every process, so it may use 1/400 of a processor ...
 const DAEMON_SCAN_SHARE: u64 = 400;
 
@@ -128,12 +132,14 @@ pub struct Engine {
     changes: Receiver<Change>,
     exits: Exits,
     memory: Memory,
+    histories: Histories,
     /// The disks whose reads are counted.
     counted: HashMap<BackingId, CountedDisk>,
     out: Vec<Command>,
     tick_at: Nanos,
     tidied_at: Nanos,
     next_daemon_scan_at: Nanos,
+    histories_kept_at: Nanos,
     /// Failed updates of eBPF maps.
     table_errors: u64,
     has_restored_windows: bool,
@@ -214,6 +220,7 @@ impl Prepared {
         if let Some(recorder) = &mut recorder {
             recorder.begun(sys::monotonic_ns(), &out);
         }
+        let histories = Histories::new(answers.clone());
         let mut engine = Engine {
             observer,
             controller,
@@ -223,11 +230,13 @@ impl Prepared {
             changes,
             exits: Exits::new()?,
             memory: Memory::default(),
+            histories,
             counted: HashMap::new(),
             out,
             tick_at: 0,
             tidied_at: 0,
             next_daemon_scan_at: 0,
+            histories_kept_at: sys::monotonic_ns(),
             table_errors: 0,
             has_restored_windows: false,
             drops_behind: watch.is_some(),
@@ -401,7 +410,9 @@ impl Engine {
 
     fn close(&mut self) -> (Metrics, Journal) {
         self.socket = None;
+        self.keep_histories();
         let journal = self.restore_windows();
+        self.histories.wait();
         let metrics = self.metrics();
         match self.recorder.take().map(Recorder::finish) {
             Some(Err(error)) => note(error),
@@ -409,6 +420,18 @@ impl Engine {
             None => {}
         }
         (metrics, journal)
+    }
+
+    /// Has written down how the files of each file system were read.
+    fn keep_histories(&mut self) {
+        let histories: HashMap<_, _> = self.controller.histories().collect();
+        for volume in self.executor.volumes() {
+            if let (Some(file), Some(history)) =
+                (&volume.history_file, histories.get(&volume.mount.dev))
+            {
+                self.histories.keep(file, history);
+            }
+        }
     }
 
     fn restore_windows(&mut self) -> Journal {
@@ -515,6 +538,10 @@ impl Engine {
             let pause_ns = (DAEMON_SCAN_SHARE * took_ns).min(DAEMON_SCAN_INTERVAL_NS);
             self.next_daemon_scan_at = now + pause_ns;
         }
+        if now.saturating_sub(self.histories_kept_at) >= HISTORY_INTERVAL_NS {
+            self.histories_kept_at = now;
+            self.keep_histories();
+        }
         self.report_memory(now);
         self.report_orphaned_windows(now);
     }
@@ -586,13 +613,18 @@ impl Engine {
 
     fn on_change(&mut self, now: Nanos, change: Change) {
         match change {
-            Change::Mounted(volume, device) => {
+            Change::Mounted(volume, device, history) => {
                 let Device { backing, facts, .. } = *device;
-                let mounted = Mounted { dev: volume.mount.dev, backing, device: facts };
+                let (dev, file) = (volume.mount.dev, volume.history_file.clone());
                 self.executor.add(volume, device);
-                self.feed(now, Input::Mounted(mounted));
+                self.feed(now, Input::Mounted(Mounted { dev, backing, device: facts }));
+                if let (Some(file), Some(history)) = (file, history) {
+                    self.histories.was_read(&file, &history);
+                    self.feed(now, Input::History(dev, history));
+                }
             }
             Change::Gone(dev) => {
+                self.keep_histories();
                 // Feed first: the lane still answers what was asked of it before.
                 self.feed(now, Input::Unmounted(dev));
                 self.executor.remove(dev);

@@ -22,11 +22,13 @@ pub mod engine;
 mod execute;
 mod exits;
 pub mod helper;
+mod histories;
 mod limited;
 mod memory;
 mod mounted;
 mod pieces;
 pub mod places;
+mod pool;
 pub mod remembered;
 pub mod status;
 

@@ -16,9 +16,11 @@ use std::thread;
 use controller::DeviceFacts;
 use controller::ids::{BackingId, DeviceNumber};
 use linux::mounts::{self, Disk, Mount};
+use readahead::History;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::devices;
+use crate::histories;
 use crate::pieces::PieceLimit;
 use crate::places::Places;
 
@@ -31,6 +33,8 @@ pub(crate) struct Volume {
     /// How much one `readahead(2)` call reads.
     pub(crate) piece_limit: PieceLimit,
     pub(crate) backing: BackingId,
+    /// Where to keep how its files were read.
+    pub(crate) history_file: Option<PathBuf>,
 }
 
 /// The disk under one or more file systems, or the server of a network file system.
@@ -43,8 +47,8 @@ pub(crate) struct Device {
 
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// A file system can be managed.
-    Mounted(Arc<Volume>, Arc<Device>),
+    /// A file system can be managed. Its files were read like this before, if that is known.
+    Mounted(Arc<Volume>, Arc<Device>, Option<Box<History>>),
     /// A file system was unmounted, or its device number now means another one.
     Gone(DeviceNumber),
 }
@@ -100,7 +104,8 @@ impl Mounts {
         for mount in wanted {
             if self.volumes.iter().all(|(volume, _)| volume.mount.dev != mount.dev) {
                 let (volume, device) = self.look_up(mount);
-                changes.push(Change::Mounted(Arc::clone(&volume), Arc::clone(&device)));
+                let history = volume.history_file.as_deref().and_then(histories::read);
+                changes.push(Change::Mounted(Arc::clone(&volume), Arc::clone(&device), history));
                 self.volumes.push((volume, device));
             }
         }
@@ -118,7 +123,9 @@ impl Mounts {
         });
         let knob = mounts::read_ahead_knob(&mount);
         let piece_limit = PieceLimit::of(disk.as_ref(), &knob);
-        (Arc::new(Volume { mount, knob, piece_limit, backing: device.backing }), device)
+        let history_file = histories::file_of(&mount, disk.as_ref(), &self.state);
+        let backing = device.backing;
+        (Arc::new(Volume { mount, knob, piece_limit, backing, history_file }), device)
     }
 
     /// Starts a thread that sends `changes` and calls `wake` after each, until the engine drops `running`. It looks

@@ -34,7 +34,7 @@ pub use access::{
     Access, FileId, GroupId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
 };
 pub use account::{Account, Balance};
-pub use adaptive::{Adaptive, Curve};
+pub use adaptive::{Adaptive, Curve, History};
 pub use cache::{CacheView, Past};
 pub use cost::DeviceCost;
 pub use figure::Figure;

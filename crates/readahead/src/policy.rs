@@ -2,6 +2,7 @@
 
 use crate::Account;
 use crate::access::{Access, GroupId, Nanos, VolumeId};
+use crate::adaptive::History;
 use crate::cache::CacheView;
 use crate::plan::Plan;
 use crate::tally::Tally;
@@ -31,6 +32,14 @@ pub trait Policy: Send {
     fn account(&self, _volume: VolumeId) -> Option<Account> {
         None
     }
+
+    /// How a volume's files were read of late, if the policy remembers that.
+    fn history(&self, _volume: VolumeId) -> Option<&History> {
+        None
+    }
+
+    /// The volume's files were read like this before; from now on, nothing else is remembered of it.
+    fn recall(&mut self, _now: Nanos, _volume: VolumeId, _history: &History) {}
 
     /// Forgets every file and stream idle since before `now - idle`.
     fn forget_idle(&mut self, now: Nanos, idle: Nanos);

@@ -166,6 +166,13 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         }
     }
 
+    /// Passes every value last used before `moment` to `change`, and remembers it.
+    pub(crate) fn change_idle(&mut self, moment: u64, change: impl FnMut(&mut V)) {
+        let ages = self.sets.iter().flat_map(|set| &set.ages);
+        let entries = ages.zip(&mut self.entries).filter(|(used, _)| **used < age(moment));
+        entries.filter_map(|(_, entry)| entry.as_mut()).map(|(_, value)| value).for_each(change);
+    }
+
     /// Number of entries remembered.
     pub(crate) fn len(&self) -> usize {
         self.entries.iter().flatten().count()

@@ -100,6 +100,7 @@ fn the_golden_session_holds_every_kind_of_input_and_command() {
         "FileMiss",
         "FilesRead",
         "Finishing",
+        "History",
         "LeftBehind",
         "Listed",
         "MemoryStats",

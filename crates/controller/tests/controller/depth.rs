@@ -123,6 +123,13 @@ fn foreground_readers_that_wait_hold_the_depth_down() {
 }
 
 #[test]
+fn a_disk_of_which_only_the_reads_of_before_tell_is_measured() {
+    let learned = DeviceFacts { cost: VOLUME, origin: Origin::Learned, is_counted: false };
+    let mut bench = Bench::empty(Options::default());
+    assert!(bench.on(&mounted(DEV, DISK, learned)).contains(&Command::Probe(DISK)));
+}
+
+#[test]
 fn a_guessed_disk_is_measured_and_its_events_follow_the_measurement() {
     let mut bench = Bench::empty(Options::default());
     let guess = DeviceFacts { cost: DeviceCost::DISK, origin: Origin::Guessed, is_counted: true };
@@ -146,7 +153,7 @@ fn what_cannot_be_probed_stays_a_guess_that_reads_correct() {
     let guess = DeviceFacts { cost: DeviceCost::DISK, origin: Origin::Guessed, is_counted: true };
     bench.on(&mounted(DEV, DISK, guess));
     assert_eq!(bench.completed(Completed::Probed { backing: DISK, cost: None }), []);
-    let stats = DiskStats { seek_reads: 8, seek_ns: 8 * 100_000, ..DiskStats::default() };
+    let stats = DiskStats { seek_reads: 32, seek_ns: 32 * 100_000, ..DiskStats::default() };
     bench.on(&Input::DiskStats(DISK, stats));
     let commands = bench.access(miss(1, 7));
     let learned = DeviceCost { latency_s: 0.000_1, ..DeviceCost::FLASH };
@@ -158,7 +165,7 @@ fn what_cannot_be_probed_stays_a_guess_that_reads_correct() {
 
 #[test]
 fn what_was_measured_or_can_only_be_assumed_is_not_probed() {
-    for origin in [Origin::Measured, Origin::Assumed, Origin::Learned] {
+    for origin in [Origin::Measured, Origin::Assumed] {
         let mut bench = Bench::empty(Options::default());
         let device = DeviceFacts { cost: VOLUME, origin, is_counted: false };
         let commands = bench.on(&mounted(DEV, DISK, device));

@@ -18,7 +18,7 @@ use controller::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 use readahead::behind::Span;
-use readahead::{DeviceCost, Past};
+use readahead::{DeviceCost, History, Past};
 
 use crate::support::{
     DEV, DISK, FILE_PAGES, MS, Machine, Manners, SECOND, VOLUME, adaptive, facts, file, memory,
@@ -313,6 +313,20 @@ fn wild_cost() -> BoxedStrategy<DeviceCost> {
     prop_oneof![2 => Just(VOLUME), 1 => Just(DeviceCost::DISK), 1 => wild].boxed()
 }
 
+/// Any numbers that a file can contain.
+fn wild_history() -> BoxedStrategy<Box<History>> {
+    let count = || prop_oneof![0.0..40f32, Just(-1.0), Just(f32::MAX)];
+    let bins = vec((0..96u8, count(), count(), any::<u32>()), 0..8);
+    let parts = ((count(), count()), (count(), count(), count()), bins);
+    let history = parts.prop_map(|((begun, ended), (misses, forward, backward), curve)| {
+        let completion_rate = serde_json::json!({ "begun": begun, "ended": ended });
+        let starts = serde_json::json!({ "misses": misses, "forward": forward, "backward": backward });
+        let text = serde_json::json!({ "completion_rate": completion_rate, "starts": starts, "curve": curve });
+        Box::new(serde_json::from_value(text).expect("a history"))
+    });
+    history.boxed()
+}
+
 fn wild_access() -> BoxedStrategy<Access> {
     let kinds = [Kind::Miss, Kind::KernelMark, Kind::Mark, Kind::Fault];
     let how = (
@@ -526,6 +540,7 @@ fn wild_input() -> BoxedStrategy<Input> {
         1 => cgroup,
         1 => mounts,
         1 => vec(wild_remembered(), 0..8).prop_map(Input::Remembered),
+        1 => (devs(), wild_history()).prop_map(|(dev, history)| Input::History(dev, history)),
         1 => devs().prop_map(Input::Unmounted),
         1 => (0..3u32).prop_map(Input::Exited),
         4 => Just(Input::Tick),

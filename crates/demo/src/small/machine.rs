@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::bench::DEFAULT_KB;
 use crate::cgroup::MemoryCgroup;
 use crate::child::{OwnChild, begin_in, own_command, report_in};
+use crate::daemon::forget_histories;
 use crate::error::DemoError;
 use crate::stop::Stop;
 use crate::target::Target;
@@ -87,6 +88,7 @@ impl<'a> Machine<'a> {
         setup.stop.check()?;
         setup.target.evict(files)?;
         setup.target.set_read_ahead_kb(DEFAULT_KB)?;
+        forget_histories(setup.state);
         let cgroup = MemoryCgroup::new(bytes).map_err(DemoError::file("memory cgroup"))?;
         Ok(Machine { setup, cgroup })
     }

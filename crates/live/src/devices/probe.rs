@@ -9,10 +9,12 @@
 //! It only reads, past the page cache. If the reads waited for a busy processor, it repeats them and takes the figures
 //! with the least waiting.
 //!
-//! A disk with a head that serves other programs meanwhile is not measured: each of its reads waits for theirs, and the
-//! figures would be many times too slow. Until the next start, its cost is then guessed, and learned from its reads.
+//! A disk with a head that serves other programs is not measured: each read would wait for theirs, they would wait for
+//! it, and the figures would be many times too slow. The measurement waits until nobody has used the disk for a while.
+//! Until then its cost is guessed, and learned from its reads.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,20 +39,48 @@ const LAST_TRY_BEFORE: Duration = Duration::from_millis(500);
 /// Ignore this share of waiting for a processor: undisturbed measurements differ by as much.
 const HARMLESS_WAIT_SHARE: f64 = 0.05;
 
+/// A disk that has served nobody for this long is idle: several times a disk's longest seek, so that a program that reads
+/// one place after the other keeps it busy.
+const IDLE: Duration = Duration::from_millis(100);
+
 /// A smaller device is not worth measuring.
 const SMALLEST_BYTES: u64 = 16 << 20;
 
-/// Measures the disk; takes the bandwidth from `guess` if latency hides it.
+/// Measures the disk, if it has a head as soon as it is idle; takes the bandwidth from `guess` if latency hides it.
 ///
 /// # Errors
-/// If the device cannot be opened or read, is too small, or has a head and is busy.
+/// If the device cannot be opened or read, or is too small.
 pub(crate) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost> {
-    let device = DirectReader::open(&disk.node())?;
     let bytes = disk.bytes().ok_or(io::ErrorKind::NotFound)?;
     if bytes < SMALLEST_BYTES {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    least_waiting(waits_so_far, || read(&device, disk, bytes, guess))
+    let mut idle = IDLE;
+    loop {
+        // Do not keep the device open meanwhile: somebody may want to remove it.
+        if disk.is_rotational() {
+            wait_until_idle(idle, || disk.bytes_served());
+        }
+        let device = DirectReader::open(&disk.node())?;
+        match least_waiting(waits_so_far, || read(&device, disk, bytes, guess)) {
+            // Try less and less often, so that the tries take little of a disk that is never idle for long.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => idle *= 2,
+            measured => return measured,
+        }
+    }
+}
+
+/// Returns when `served`, a counter, has stayed the same for the time `idle`.
+fn wait_until_idle(idle: Duration, served: impl Fn() -> u64) {
+    let mut before = served();
+    loop {
+        thread::sleep(idle);
+        let now = served();
+        if now == before {
+            return;
+        }
+        before = now;
+    }
 }
 
 /// Calls `measure` until it did not wait for a processor, and returns the figures with the least waiting.
@@ -87,15 +117,23 @@ fn read(
     guess: &DeviceCost,
 ) -> io::Result<DeviceCost> {
     let (scatter, is_rotational) = (|n: u64| scattered(n, bytes), disk.is_rotational());
-    let served_before = disk.requests_served();
-    let latency_s = median((0..LATENCY_READS).map(|n| device.timed_read(scatter(n), SMALL_BYTES)))?;
-    if is_rotational && is_shared(disk.requests_served().saturating_sub(served_before)) {
-        return Err(io::ErrorKind::ResourceBusy.into());
-    }
+    // The median, but an error if a head had to move for others during half of the reads.
+    let median_of = |reads: Range<u64>, offset: &dyn Fn(u64) -> u64, size: usize| {
+        let (mut times, mut shared) = (Vec::new(), 0);
+        for n in reads {
+            let before = disk.bytes_served();
+            times.push(device.timed_read(offset(n), size)?);
+            shared += usize::from(disk.bytes_served() > before + size as u64);
+        }
+        if is_rotational && 2 * shared > times.len() {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        median(times)
+    };
+    let latency_s = median_of(0..LATENCY_READS, &scatter, SMALL_BYTES)?;
     let start = scatter(LATENCY_READS);
     device.timed_read(start, LARGE_BYTES)?;
-    let large_s =
-        median((1..=3).map(|n| device.timed_read(start + n * LARGE_BYTES as u64, LARGE_BYTES)))?;
+    let large_s = median_of(1..4, &|n| start + n * LARGE_BYTES as u64, LARGE_BYTES)?;
     let concurrency = if is_rotational { 1.0 } else { concurrency(device, latency_s, bytes)? };
     // The head is in place for the next MiB. Other devices have the latency of each request.
     let waited_s = if is_rotational { 0.0 } else { latency_s };
@@ -103,12 +141,6 @@ fn read(
     let bandwidth =
         if transfer_s > 0.0 { LARGE_BYTES as f64 / transfer_s } else { guess.bandwidth };
     Ok(DeviceCost { latency_s, bandwidth: bandwidth.clamp(1e5, 20e9), concurrency })
-}
-
-/// Whether a disk that has served so many requests during the reads for the latency served others about as often: half
-/// of those reads, and with them the median, then waited for another's.
-fn is_shared(served: u64) -> bool {
-    served.saturating_sub(LATENCY_READS) > LATENCY_READS / 2
 }
 
 fn concurrency(device: &DirectReader, latency_s: f64, bytes: u64) -> io::Result<f64> {
@@ -138,8 +170,7 @@ fn scattered(n: u64, bytes: u64) -> u64 {
     (fraction * last as f64) as u64 / ALIGNMENT as u64 * ALIGNMENT as u64
 }
 
-fn median(times: impl Iterator<Item = io::Result<f64>>) -> io::Result<f64> {
-    let times = times.collect::<io::Result<Vec<f64>>>()?;
+fn median(times: Vec<f64>) -> io::Result<f64> {
     linux::median(times).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
@@ -172,9 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_shared_if_half_of_the_reads_may_have_waited_for_anothers() {
-        assert!([0, LATENCY_READS, LATENCY_READS + 3].map(is_shared).iter().all(|shared| !shared));
-        assert!(is_shared(LATENCY_READS + 4));
+    fn a_disk_is_idle_once_it_has_served_nobody_for_a_while() {
+        let looks = Cell::new(0);
+        // The fifth look is the first that finds what the one before it has found.
+        let served = || [10, 11, 14, 15, 15, 16][looks.replace(looks.get() + 1)];
+        wait_until_idle(Duration::from_micros(1), served);
+        assert_eq!(looks.get(), 5);
     }
 
     #[test]

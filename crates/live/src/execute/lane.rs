@@ -23,7 +23,6 @@ use ebpf::observe::PageTables;
 use linux::mounts::Disk;
 
 use super::job::Job;
-use super::pool::{ONE, Pool, Size, Worker};
 use super::readers::{self, READERS, Submission};
 use super::walk::{self, Listings};
 use super::windows::{Journal, WindowChange, Windows};
@@ -31,6 +30,7 @@ use super::{Answers, questions};
 use crate::devices;
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
+use crate::pool::{ONE, Pool, Size, Worker};
 
 /// While bowwave holds duplicates of open files, check this often whether their readers have closed them.
 const KEPT_OPEN_INTERVAL: Duration = Duration::from_millis(20);
@@ -50,6 +50,8 @@ pub(super) struct Lane {
     lists: Pool<LaneWorker>,
     files: Pool<LaneWorker>,
     questions: Pool<LaneWorker>,
+    /// Apart from the questions: it may wait long for an idle disk.
+    probes: Pool<LaneWorker>,
     windows: Pool<Windows>,
 }
 
@@ -89,6 +91,7 @@ impl Lane {
             lists: pool("bowwave-list", walk::THREADS),
             files: pool("bowwave-files", walk::THREADS),
             questions: pool("bowwave-ask", ONE),
+            probes: pool("bowwave-probe", ONE),
             windows: Pool::new("bowwave-window", ONE, common.answers.clone(), windows),
         }
     }
@@ -110,7 +113,8 @@ impl Lane {
             Job::WriteOut { .. } => &self.writes,
             Job::List(_) => &self.lists,
             Job::ReadFiles(_) | Job::ReadRemembered(_) => &self.files,
-            Job::Describe { .. } | Job::Probe(_) | Job::Remember(_) => &self.questions,
+            Job::Describe { .. } | Job::Remember(_) => &self.questions,
+            Job::Probe(_) => &self.probes,
         };
         pool.submit((job, volume));
     }

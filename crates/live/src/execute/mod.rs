@@ -1,4 +1,4 @@
-//! Carries out the controller's commands on the [threads](pool) of each device's [lane]. Each answer comes back as an
+//! Carries out the controller's commands on the [threads](crate::pool) of each device's [lane]. Each answer comes back as an
 //! input.
 //!
 //! ```text
@@ -9,7 +9,6 @@
 
 mod job;
 mod lane;
-mod pool;
 mod questions;
 mod readers;
 mod release;

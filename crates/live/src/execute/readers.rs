@@ -11,8 +11,8 @@ use linux::{handles, sys};
 use readahead::DeviceCost;
 use readahead::behind::Span;
 
-use super::pool::Size;
 use crate::mounted::Volume;
+use crate::pool::Size;
 
 /// As many threads as the controller has batches under way on one device. No queue: a prefetch that waits is worthless.
 pub(super) const READERS: Size = Size { threads: 16, queues: false };

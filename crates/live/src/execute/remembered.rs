@@ -189,6 +189,7 @@ mod tests {
                 knob: PathBuf::new(),
                 piece_limit: PieceLimit::of(None, Path::new("")),
                 backing: BackingId(0),
+                history_file: None,
             };
             match job.run(&volume, true) {
                 Completed::RememberedRead { found, .. } => found,

@@ -5,6 +5,8 @@
 //! probability `p`, the run has the tail exponent `a` of `P(run >= F) = F^-a = p`, and the window
 //! follows as for any other run.
 
+use serde::{Deserialize, Serialize};
+
 /// The scale-free prior (`a = 1`) counts as much as two files.
 const PRIOR_FILES: f64 = 2.0;
 
@@ -12,7 +14,7 @@ const PRIOR_FILES: f64 = 2.0;
 const REMEMBERED: f64 = 31.0 / 32.0;
 
 /// Files of one volume, of late.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct CompletionRate {
     begun: f64,
     ended: f64,
@@ -27,6 +29,12 @@ impl CompletionRate {
         self.begun = self.begun * REMEMBERED + 1.0;
         self.ended *= REMEMBERED;
         -read_to_the_end.min(1.0).ln() / pages.ln()
+    }
+
+    /// Whether files can have led to it.
+    pub(super) fn is_possible(&self) -> bool {
+        let most = 1.0 / (1.0 - REMEMBERED);
+        (0.0..=most).contains(&self.begun) && (0.0..=self.begun).contains(&self.ended)
     }
 
     /// A file that was begun was read to its end.

@@ -62,7 +62,6 @@ use kernel_window::KERNEL_WINDOW_PAGES;
 use pressure::Pressures;
 use region::Regions;
 use settle::Before;
-use volume::History;
 
 use crate::Account;
 use crate::access::{Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
@@ -76,6 +75,7 @@ use crate::tally::Tally;
 pub use rules::{Rule, Rules};
 pub use run::{Ahead, Run};
 pub use survival::Curve;
+pub use volume::History;
 pub use window::UnitCost;
 
 /// How much the policy remembers and may ask for.
@@ -267,7 +267,7 @@ impl Policy for Adaptive {
                 }
                 stream.proceed(&context, &mut outlook, plan, tally);
                 before.settle(stream, &context, tally, plan, account);
-                if stream.has_ended_a_file(access.file_pages) {
+                if stream.has_ended_a_file(access.file_pages, access.kernel_window) {
                     history.completion_rate.end();
                 }
                 false
@@ -311,6 +311,15 @@ impl Policy for Adaptive {
         accounts.map(|(_, account)| *account).reduce(Account::beside)
     }
 
+    fn history(&self, volume: VolumeId) -> Option<&History> {
+        self.volumes.get(&volume)
+    }
+
+    fn recall(&mut self, now: Nanos, volume: VolumeId, history: &History) {
+        let history = if history.is_possible() { history.rested() } else { History::default() };
+        *self.volumes.get_or_insert_with(volume, now, History::default, drop) = history;
+    }
+
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         let moment = now.saturating_sub(idle);
         let tally = &mut self.tally;
@@ -319,7 +328,7 @@ impl Policy for Adaptive {
             file.forget_before(moment, tally);
         }
         self.regions.forget_before(moment);
-        self.volumes.forget_before(moment, drop);
+        self.volumes.change_idle(moment, |history| *history = history.rested());
     }
 }
 

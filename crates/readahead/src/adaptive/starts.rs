@@ -3,6 +3,8 @@
 //! A run is recognised at its second miss. Where most misses turn out to begin runs that all go one way, the
 //! next one is taken for the start of a run at once, which spares its reader a device access.
 
+use serde::{Deserialize, Serialize};
+
 /// With each miss the past weighs a little less: about the last 33 count.
 const REMEMBERED: f32 = 0.97;
 
@@ -14,7 +16,7 @@ const PRIOR_MISSES: f32 = 2.0;
 const MOST: f32 = 0.5;
 
 /// Misses of late.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Starts {
     misses: f32,
     forward: f32,
@@ -27,6 +29,12 @@ impl Starts {
         let fade = |count: &mut f32| *count *= REMEMBERED;
         [&mut self.misses, &mut self.forward, &mut self.backward].into_iter().for_each(fade);
         self.misses += 1.0;
+    }
+
+    /// Whether misses can have led to it.
+    pub(super) fn is_possible(&self) -> bool {
+        let most = 1.0 / (1.0 - REMEMBERED) + 1.0;
+        [self.misses, self.forward, self.backward].iter().all(|count| (0.0..=most).contains(count))
     }
 
     /// After a miss the reader went on at this step.

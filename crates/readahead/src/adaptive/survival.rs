@@ -22,6 +22,8 @@
 //! A bin remembers the largest length that ended in it of late, so that runs which all end at 1 MiB are known to end
 //! there and not merely in that quarter of an octave.
 
+use serde::{Deserialize, Serialize};
+
 use super::number::real;
 
 /// Quarters of octaves, up to 2^25 units: 128 GiB in pages. Whatever is longer counts as that long.
@@ -32,6 +34,9 @@ const PRIOR_RUNS: f32 = 2.0;
 
 /// With each run that ends, the past weighs a little less: about the last 33 runs count.
 const REMEMBERED: f32 = 0.97;
+
+/// The sum of the weights of so remembered runs.
+const MOST_RUNS: f32 = 1.0 / (1.0 - REMEMBERED);
 
 /// With each run that ends in a bin, the largest length there shrinks by one part in this many. A bin is a fifth wide,
 /// so a few runs forget it.
@@ -49,7 +54,8 @@ fn bin(units: u64) -> usize {
 }
 
 /// Runs that have ended and got past.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Vec<Bin>", try_from = "Vec<Bin>")]
 pub struct Curve {
     ended: [f32; BINS],
     passed: [f32; BINS],
@@ -57,6 +63,34 @@ pub struct Curve {
     longest: [u32; BINS],
     /// Whether any has ended.
     has_ends: bool,
+}
+
+/// A bin that is not empty, as it is written down: its number, [`Curve::ended`], [`Curve::passed`], [`Curve::longest`].
+type Bin = (u8, f32, f32, u32);
+
+impl From<Curve> for Vec<Bin> {
+    fn from(curve: Curve) -> Self {
+        let bins = (0..BINS).map(|bin| (curve.ended[bin], curve.passed[bin], curve.longest[bin]));
+        let bins = bins.enumerate().filter(|(_, counts)| *counts != (0.0, 0.0, 0));
+        bins.map(|(bin, (ended, passed, longest))| (bin as u8, ended, passed, longest)).collect()
+    }
+}
+
+impl TryFrom<Vec<Bin>> for Curve {
+    type Error = String;
+
+    fn try_from(bins: Vec<Bin>) -> Result<Self, String> {
+        let mut curve = Curve::default();
+        for (number, ended, passed, longest) in bins {
+            let bin = usize::from(number);
+            if bin >= BINS {
+                return Err(format!("a curve has {BINS} bins, so there is no bin {number}"));
+            }
+            (curve.ended[bin], curve.passed[bin], curve.longest[bin]) = (ended, passed, longest);
+            curve.has_ends |= longest > 0;
+        }
+        Ok(curve)
+    }
 }
 
 impl Default for Curve {
@@ -102,6 +136,22 @@ impl Curve {
         }
         let end_in = |bin: usize| (self.longest[bin].into(), self.ending(bin, 0.0));
         cut(end_in, reached, from, to, access_units)
+    }
+
+    /// The same shares, but no bin weighs more than one of a curve whose runs all end.
+    pub(super) fn bounded(mut self) -> Curve {
+        for (ended, passed) in self.ended.iter_mut().zip(&mut self.passed) {
+            let share = MOST_RUNS / (*ended + *passed).max(MOST_RUNS);
+            *ended *= share;
+            *passed *= share;
+        }
+        self
+    }
+
+    /// Whether runs can have led to it.
+    pub(super) fn is_possible(&self) -> bool {
+        let mut counts = self.ended.iter().chain(&self.passed);
+        counts.all(|runs| runs.is_finite() && *runs >= 0.0)
     }
 
     /// The share of the runs reaching a bin that ends in it.

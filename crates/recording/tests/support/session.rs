@@ -10,7 +10,7 @@ use controller::{
     Origin, Passed, WindowOutcome,
 };
 use readahead::behind::Span;
-use readahead::{DeviceCost, Mark, Past};
+use readahead::{DeviceCost, History, Mark, Past};
 use recording::{Header, Recorder};
 
 /// The file system that holds all files.
@@ -66,6 +66,7 @@ impl Session {
         let device =
             DeviceFacts { cost: DeviceCost::DISK, origin: Origin::Guessed, is_counted: true };
         session.tell(Input::Mounted(Mounted { dev: DISK, backing: BACKING, device }));
+        session.tell(Input::History(DISK, Box::new(history())));
         session.tell(Input::DiskStats(BACKING, DiskStats::default()));
         session
     }
@@ -106,8 +107,9 @@ impl Session {
                     continue;
                 }
                 Command::Probe(backing) => {
+                    // The virtual disk cannot be opened.
                     let cost = DeviceCost { latency_s: 0.009, ..DeviceCost::DISK };
-                    Completed::Probed { backing, cost: Some(cost) }
+                    Completed::Probed { backing, cost: (backing == BACKING).then_some(cost) }
                 }
                 Command::SetWindow { ticket, target, kernel_window, .. } => {
                     let outcome = WindowOutcome::Set { own_pages: kernel_window };
@@ -305,4 +307,11 @@ pub(crate) fn play(session: &mut Session) {
     session.tell(Input::Exited(43));
     session.pass_time(12_000 * MS);
     session.tell(Input::Unmounted(DISK));
+}
+
+/// Files of which a few were read whole.
+fn history() -> History {
+    let text = r#"{"completion_rate":{"begun":5.0,"ended":4.0},
+        "starts":{"misses":9.0,"forward":2.0,"backward":1.0},"curve":[[9,1.0,4.0,20]]}"#;
+    serde_json::from_str(text).expect("a history")
 }

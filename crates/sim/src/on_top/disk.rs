@@ -1,6 +1,6 @@
 //! The block layer's counters of the machine's device.
 
-use controller::DiskStats;
+use controller::{DiskStats, SEEK_BYTES};
 use readahead::Nanos;
 
 use crate::machine::USER;
@@ -30,7 +30,8 @@ impl Disk {
 
     /// A process's read of `bytes` at `offset` reaches the block layer.
     pub(super) fn start(&mut self, at: Nanos, offset: u64, bytes: u64, process: u32) -> Started {
-        let (is_ours, is_seek) = (process == USER, offset != self.next_offset);
+        let is_ours = process == USER;
+        let is_seek = offset.abs_diff(self.next_offset) > SEEK_BYTES;
         self.next_offset = offset + bytes;
         if is_ours {
             self.stats.our_reads += 1;

@@ -14,7 +14,7 @@ pub(super) mod read;
 use controller::ids::{Tgid, Ticket};
 use controller::{EntryRef, Place};
 
-use super::pool::Size;
+use crate::pool::Size;
 
 pub(super) use leases::Leases;
 pub(super) use names::Listings;

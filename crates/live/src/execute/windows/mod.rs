@@ -460,7 +460,7 @@ mod tests {
         let (root, source) = ("/".into(), String::new());
         let mount = Mount { dev, root, mount_point, fs_type: "ext4".into(), source };
         let piece_limit = PieceLimit::of(None, &knob);
-        let volume = Volume { mount, knob, piece_limit, backing: BackingId(1) };
+        let volume = Volume { mount, knob, piece_limit, backing: BackingId(1), history_file: None };
         let mut windows = Windows::new(Journal::open(folder.path()), finding_standard_error());
         let target = Target::Recovered(1);
         let setting = WindowSetting::Larger(64);

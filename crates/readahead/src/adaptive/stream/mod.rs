@@ -229,9 +229,12 @@ impl Stream {
         self.at_the_end
     }
 
-    /// Whether the reader has come from the start of a file to its end. True only once.
-    pub(super) fn has_ended_a_file(&mut self, file_pages: u64) -> bool {
-        let has_ended = self.is_begun && self.reader >= file_pages;
+    /// Whether the reader has come from the start of a file to its end. True only once. Where the kernel reads ahead by
+    /// itself, nothing shows the reader after the start of its last window of `kernel_window` pages.
+    pub(super) fn has_ended_a_file(&mut self, file_pages: u64, kernel_window: u32) -> bool {
+        let window = u64::from(kernel_window);
+        let unseen = if self.reader >= window { window } else { 0 };
+        let has_ended = self.is_begun && self.reader + unseen >= file_pages;
         self.is_begun &= !has_ended;
         has_ended
     }

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 
 use controller::Completed;
 
-use super::Answers;
+use crate::execute::Answers;
 
 /// How often a thread does its upkeep and, without a job, ends.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a thread of the pool does.
-pub(super) trait Worker: 'static {
+pub(crate) trait Worker: 'static {
     type Job: Send + 'static;
 
     /// The answer if nobody does the job; `None` if nobody waits for an answer.
@@ -52,17 +52,17 @@ pub(super) trait Worker: 'static {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Size {
-    pub(super) threads: usize,
+pub(crate) struct Size {
+    pub(crate) threads: usize,
     /// Whether jobs queue while all threads are busy. Otherwise they are refused.
-    pub(super) queues: bool,
+    pub(crate) queues: bool,
 }
 
 /// One thread with a queue.
-pub(super) const ONE: Size = Size { threads: 1, queues: true };
+pub(crate) const ONE: Size = Size { threads: 1, queues: true };
 
 /// The threads of one kind of one device. When it is dropped, they finish the queued jobs and end.
-pub(super) struct Pool<W: Worker> {
+pub(crate) struct Pool<W: Worker> {
     shared: Arc<Shared<W::Job>>,
     make: Arc<dyn Fn() -> W + Send + Sync>,
     name: &'static str,
@@ -94,7 +94,7 @@ enum Next<J> {
 
 impl<W: Worker> Pool<W> {
     /// A pool without threads yet; `make` makes the worker of each.
-    pub(super) fn new(
+    pub(crate) fn new(
         name: &'static str,
         size: Size,
         answers: Answers,
@@ -107,7 +107,7 @@ impl<W: Worker> Pool<W> {
     }
 
     /// Gives a job to a thread, or refuses it.
-    pub(super) fn submit(&self, job: W::Job) {
+    pub(crate) fn submit(&self, job: W::Job) {
         let mut state = self.shared.lock();
         let mut has_thread = state.threads - state.busy > state.queue.len();
         if !has_thread && state.threads < self.size.threads && self.start() {
@@ -125,12 +125,12 @@ impl<W: Worker> Pool<W> {
     }
 
     /// Whether there is a thread.
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.shared.lock().threads > 0
     }
 
     /// Waits up to `timeout` until all jobs are done.
-    pub(super) fn wait(&self, timeout: Duration) {
+    pub(crate) fn wait(&self, timeout: Duration) {
         let is_busy = |state: &mut State<_>| state.busy > 0 || !state.queue.is_empty();
         drop(self.shared.done.wait_timeout_while(self.shared.lock(), timeout, is_busy));
     }

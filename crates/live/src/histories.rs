@@ -1,0 +1,207 @@
+//! How the files of each file system were read, kept in small files, so that bowwave begins with what it has learned.
+//!
+//! ```text
+//!   mounted ------------> file --> Input::History --> controller
+//!   every 5 minutes,                                      |
+//!   unmounted, at the end: file <-- a thread <-- changed? <'
+//! ```
+//!
+//! The files may be deleted at any time. Nothing is worse than before if one cannot be written, or is of another file
+//! system with the same identity: a history tells what to expect at first, and reads soon tell more.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use controller::Completed;
+use controller::ids::DeviceNumber;
+use linux::identity::Identity;
+use linux::mounts::{Disk, Mount};
+use linux::{state, whole};
+use readahead::History;
+use rustix::fs::fstatvfs;
+use serde::{Deserialize, Serialize};
+
+use crate::execute::Answers;
+use crate::pool::{ONE, Pool, Worker};
+
+/// The format that this bowwave writes.
+const FORMAT: u32 = 1;
+
+/// Keep at most this many files, of 2 KB each: those that were written last.
+const MOST_FILES: usize = 256;
+
+/// At the end, wait this long until they are written. The disk may not answer.
+const WRITING_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// The contents of a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    format: u32,
+    history: History,
+}
+
+/// The file for the history of a file system, if it can be recognised when it is mounted again.
+pub(crate) fn file_of(mount: &Mount, disk: Option<&Disk>, state: &Path) -> Option<PathBuf> {
+    let name = match disk {
+        // The name of the disk, since a stick may have a copy of another file system.
+        Some(disk) => {
+            let root = File::open(&mount.mount_point).ok()?;
+            // Another file system may be mounted over it.
+            let is_it = DeviceNumber::from_stat(root.metadata().ok()?.dev()) == mount.dev;
+            let id = is_it.then(|| fstatvfs(&root).ok())??.f_fsid;
+            format!("{}-{}-{id:016x}", disk.name.replace('/', "-"), mount.fs_type)
+        }
+        None => Identity::of(mount, None).slug(),
+    };
+    Some(state::histories(state).join(name))
+}
+
+/// The history in this file, if there is a valid one.
+pub(crate) fn read(file: &Path) -> Option<Box<History>> {
+    in_note(&fs::read(file).ok()?)
+}
+
+/// Parses a note; `None` if it is invalid.
+fn in_note(text: &[u8]) -> Option<Box<History>> {
+    let note: Note = serde_json::from_slice(text).ok()?;
+    (note.format == FORMAT).then(|| Box::new(note.history))
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any_note(bytes: &[u8]) {
+    if let Some(history) = in_note(bytes) {
+        let again = serde_json::to_vec(&Note { format: FORMAT, history: *history });
+        assert_eq!(in_note(&again.expect("it is written")), Some(history));
+    }
+}
+
+/// Writes the histories of the managed file systems.
+pub(crate) struct Histories {
+    /// What each file contains.
+    known: HashMap<PathBuf, History>,
+    writer: Pool<Writer>,
+}
+
+impl Histories {
+    pub(crate) fn new(answers: Answers) -> Self {
+        Histories {
+            known: HashMap::new(),
+            writer: Pool::new("bowwave-history", ONE, answers, || Writer),
+        }
+    }
+
+    /// The file contains this history.
+    pub(crate) fn was_read(&mut self, file: &Path, history: &History) {
+        self.known.insert(file.to_owned(), history.rested());
+    }
+
+    /// Has the history written if it differs from what the file contains.
+    pub(crate) fn keep(&mut self, file: &Path, history: &History) {
+        let history = history.rested();
+        let known = self.known.get(file).copied().unwrap_or_default();
+        if history != known {
+            self.known.insert(file.to_owned(), history);
+            self.writer.submit((file.to_owned(), Box::new(history)));
+        }
+    }
+
+    /// Waits until all are written, but not for ever.
+    pub(crate) fn wait(&self) {
+        self.writer.wait(WRITING_TIMEOUT);
+    }
+}
+
+/// The thread that writes.
+struct Writer;
+
+impl Worker for Writer {
+    type Job = (PathBuf, Box<History>);
+
+    fn refused(_: &Self::Job) -> Option<Completed> {
+        None
+    }
+
+    fn run(&mut self, (file, history): Self::Job) -> Option<Completed> {
+        // Without the file, the next start begins with less.
+        let _ = write(&file, *history);
+        None
+    }
+}
+
+fn write(file: &Path, history: History) -> io::Result<()> {
+    whole::write(file, serde_json::to_vec(&Note { format: FORMAT, history })?)?;
+    file.parent().map_or(Ok(()), |folder| limit(folder, MOST_FILES))
+}
+
+/// Removes the files that were written first, except `most`.
+fn limit(folder: &Path, most: usize) -> io::Result<()> {
+    let entries = fs::read_dir(folder)?.flatten();
+    let written = |entry: &fs::DirEntry| entry.metadata().and_then(|about| about.modified());
+    let mut files: Vec<(SystemTime, PathBuf)> =
+        entries.filter_map(|entry| Some((written(&entry).ok()?, entry.path()))).collect();
+    files.sort();
+    let surplus = files.len().saturating_sub(most);
+    files[..surplus].iter().try_for_each(|(_, file)| fs::remove_file(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A history that is not empty.
+    fn history() -> History {
+        let text = r#"{"completion_rate":{"begun":2.0,"ended":1.0},
+            "starts":{"misses":3.0,"forward":1.0,"backward":0.0},"curve":[[7,1.0,2.0,9]]}"#;
+        serde_json::from_str(text).expect("a history")
+    }
+
+    fn histories() -> Histories {
+        Histories::new(Answers::new().expect("a descriptor"))
+    }
+
+    #[test]
+    fn what_was_kept_is_read_at_the_next_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("new/volumes/sda-ext4-1");
+        assert_eq!(read(&file), None);
+        let mut histories = histories();
+        histories.keep(&file, &history());
+        histories.wait();
+        assert_eq!(read(&file).as_deref(), Some(&history()));
+        fs::write(&file, "{\"format\":2}").expect("written");
+        assert_eq!(read(&file), None, "a format of tomorrow");
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (empty, read) = (folder.path().join("empty"), folder.path().join("read"));
+        let mut histories = histories();
+        histories.was_read(&read, &history());
+        histories.keep(&read, &history());
+        histories.keep(&empty, &History::default());
+        histories.wait();
+        assert!(!empty.exists() && !read.exists());
+        histories.keep(&read, &History::default());
+        histories.wait();
+        assert!(read.exists());
+    }
+
+    #[test]
+    fn the_oldest_files_are_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let old = SystemTime::UNIX_EPOCH;
+        for (number, name) in ["c", "a", "b"].into_iter().enumerate() {
+            let file = File::create(folder.path().join(name)).expect("created");
+            file.set_modified(old + Duration::from_secs(number as u64)).expect("changed");
+        }
+        limit(folder.path(), 2).expect("removed");
+        assert!(!folder.path().join("c").exists());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+}
