@@ -281,7 +281,8 @@ impl Controller {
         self.behind.as_ref().is_some_and(Behind::has_left_overs)
     }
 
-    /// How the files of each managed file system were read of late; worth to be told the next controller.
+    /// How the files of each managed file system were read of late. The next controller can begin with that:
+    /// [`Input::History`].
     pub fn histories(&self) -> impl Iterator<Item = (DeviceNumber, &History)> {
         self.volumes.all().filter_map(|dev| Some((dev, self.policy.history(dev.volume())?)))
     }

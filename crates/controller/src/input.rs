@@ -169,8 +169,8 @@ pub struct Passed {
     pub span: Span,
 }
 
-/// A read this far from the end of the previous one is a seek. A disk answers nearer ones at once if they are in its
-/// buffer, which holds some MB behind the places that were read last.
+/// A read further than this from the end of the previous one is a seek. Nearer ones may be in the disk's buffer, which
+/// holds some MB behind the places that were read last.
 pub const SEEK_BYTES: u64 = 64 << 20;
 
 /// The block layer's counters of one disk. Counters only grow; differences count.

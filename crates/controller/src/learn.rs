@@ -12,7 +12,7 @@ use crate::input::DiskStats;
 const READS: u64 = 32;
 
 /// No disk reaches the right sector faster than this on average.
-pub(crate) const FASTEST_DISK_S: f64 = 0.001;
+pub const FASTEST_DISK_S: f64 = 0.001;
 
 /// The counters at the last comparison with a guessed cost.
 #[derive(Clone, Copy, Debug, Default)]

@@ -48,6 +48,7 @@ pub use input::{
     Access, Advice, Attributes, Completed, DeviceFacts, DiskStats, Failure, Input, Kind,
     MemoryStats, Mounted, Origin, Passed, SEEK_BYTES, WindowOutcome,
 };
+pub use learn::FASTEST_DISK_S;
 pub use listing::{DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Listing, Place};
 pub use memory::budget_bytes;
 pub use readahead::Balance;

@@ -82,8 +82,7 @@ mod tests {
             of(&file)
         };
         let Some(normal) = advised(Advice::Normal) else {
-            assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "it cannot be loaded");
-            return eprintln!("skipped: eBPF does not work here");
+            return crate::skip("eBPF does not work here");
         };
         assert!(!normal.random && !normal.noreuse);
         assert_eq!(advised(Advice::NoReuse), Some(Advised { noreuse: true, ..normal }));

@@ -25,5 +25,12 @@ mod warnings;
 
 pub use error::ObserveError;
 
+/// Says why a test is skipped; a failure if BOWWAVE_REQUIRE_LIVE asks for it.
+#[cfg(all(feature = "bpf", test))]
+fn skip(reason: impl std::fmt::Display) {
+    assert!(std::env::var_os("BOWWAVE_REQUIRE_LIVE").is_none(), "{reason}");
+    eprintln!("skipped: {reason}");
+}
+
 /// Whether this build has eBPF programs.
 pub const IS_BUILT: bool = cfg!(feature = "bpf");

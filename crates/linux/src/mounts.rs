@@ -228,6 +228,15 @@ pub struct Disk {
     pub sequence: String,
 }
 
+/// What a disk does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Bytes that it has read and written since boot.
+    pub bytes: u64,
+    /// Requests that it has not served yet.
+    pub in_flight: u64,
+}
+
 impl Disk {
     /// The disk below `mount`; `None` for file systems without a disk, such as network file
     /// systems.
@@ -258,11 +267,14 @@ impl Disk {
         self.queue("rotational") == Some(1)
     }
 
-    /// Bytes that it has read and written; 0 if unknown. The kernel's `Documentation/block/stat.rst` has the fields.
-    pub fn bytes_served(&self) -> u64 {
-        let counters = fs::read_to_string(self.sysfs.join("stat")).unwrap_or_default();
+    /// What it does for all programs; `None` if the kernel does not count that. The kernel's
+    /// `Documentation/block/stat.rst` has the fields.
+    pub fn load(&self) -> Option<Load> {
+        self.queue("iostats").filter(|counts| *counts == 1)?;
+        let counters = fs::read_to_string(self.sysfs.join("stat")).ok()?;
         let field = |n: usize| counters.split_ascii_whitespace().nth(n)?.parse::<u64>().ok();
-        [2, 6].into_iter().filter_map(field).sum::<u64>() * 512
+        let (read, written) = (field(2)?, field(6)?);
+        Some(Load { bytes: (read + written) * 512, in_flight: field(8)? })
     }
 
     /// Its size in bytes.
@@ -275,6 +287,12 @@ impl Disk {
     pub fn node(&self) -> PathBuf {
         Path::new("/dev").join(&self.name)
     }
+}
+
+/// The number of the partition under `mount`; `None` for a whole disk, or no disk.
+pub fn partition_under(mount: &Mount) -> Option<u32> {
+    let dev = block_device(mount)?;
+    fs::read_to_string(format!("/sys/dev/block/{dev}/partition")).ok()?.trim().parse().ok()
 }
 
 fn block_device(mount: &Mount) -> Option<DeviceNumber> {

@@ -107,7 +107,7 @@ const RECOVERY_TIMEOUT_AT_START: Duration = Duration::from_millis(500);
 /// (`TimeoutStopSec`).
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Measuring a disk takes a fraction of a second. After this time, manage a slower one by a guess.
+/// Measuring an idle disk takes a fraction of a second. After this time, manage a slower or busy one by a guess.
 const MEASURING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often to do what need not be done at each event, see `Engine::tidy`.
@@ -410,7 +410,7 @@ impl Engine {
 
     fn close(&mut self) -> (Metrics, Journal) {
         self.socket = None;
-        self.keep_histories();
+        self.keep_histories(|_| true);
         let journal = self.restore_windows();
         self.histories.wait();
         let metrics = self.metrics();
@@ -422,10 +422,10 @@ impl Engine {
         (metrics, journal)
     }
 
-    /// Has written down how the files of each file system were read.
-    fn keep_histories(&mut self) {
+    /// Has written down how the files of these file systems were read.
+    fn keep_histories(&mut self, is_meant: impl Fn(DeviceNumber) -> bool) {
         let histories: HashMap<_, _> = self.controller.histories().collect();
-        for volume in self.executor.volumes() {
+        for volume in self.executor.volumes().filter(|volume| is_meant(volume.mount.dev)) {
             if let (Some(file), Some(history)) =
                 (&volume.history_file, histories.get(&volume.mount.dev))
             {
@@ -540,7 +540,7 @@ impl Engine {
         }
         if now.saturating_sub(self.histories_kept_at) >= HISTORY_INTERVAL_NS {
             self.histories_kept_at = now;
-            self.keep_histories();
+            self.keep_histories(|_| true);
         }
         self.report_memory(now);
         self.report_orphaned_windows(now);
@@ -618,13 +618,12 @@ impl Engine {
                 let (dev, file) = (volume.mount.dev, volume.history_file.clone());
                 self.executor.add(volume, device);
                 self.feed(now, Input::Mounted(Mounted { dev, backing, device: facts }));
-                if let (Some(file), Some(history)) = (file, history) {
-                    self.histories.was_read(&file, &history);
+                if let Some(history) = file.and_then(|file| self.histories.latest(&file, history)) {
                     self.feed(now, Input::History(dev, history));
                 }
             }
             Change::Gone(dev) => {
-                self.keep_histories();
+                self.keep_histories(|volume| volume == dev);
                 // Feed first: the lane still answers what was asked of it before.
                 self.feed(now, Input::Unmounted(dev));
                 self.executor.remove(dev);

@@ -6,23 +6,21 @@
 //!   unmounted, at the end: file <-- a thread <-- changed? <'
 //! ```
 //!
-//! The files may be deleted at any time. Nothing is worse than before if one cannot be written, or is of another file
-//! system with the same identity: a history tells what to expect at first, and reads soon tell more.
+//! The files may be deleted at any time. A file is named after the disk, the partition and the type. If another file
+//! system is made there, it begins with the history of the one before: that tells what to expect at first, and reads
+//! soon tell more.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use controller::Completed;
-use controller::ids::DeviceNumber;
 use linux::identity::Identity;
-use linux::mounts::{Disk, Mount};
+use linux::mounts::{Disk, Mount, partition_under};
 use linux::{state, whole};
 use readahead::History;
-use rustix::fs::fstatvfs;
 use serde::{Deserialize, Serialize};
 
 use crate::execute::Answers;
@@ -45,18 +43,17 @@ struct Note {
     history: History,
 }
 
-/// The file for the history of a file system, if it can be recognised when it is mounted again.
+/// The file for the history of a file system; `None` for FUSE, where any user chooses what the source is called.
+/// Touches nothing of the file system itself, as that may have to wait for it.
 pub(crate) fn file_of(mount: &Mount, disk: Option<&Disk>, state: &Path) -> Option<PathBuf> {
-    let name = match disk {
-        // The name of the disk, since a stick may have a copy of another file system.
-        Some(disk) => {
-            let root = File::open(&mount.mount_point).ok()?;
-            // Another file system may be mounted over it.
-            let is_it = DeviceNumber::from_stat(root.metadata().ok()?.dev()) == mount.dev;
-            let id = is_it.then(|| fstatvfs(&root).ok())??.f_fsid;
-            format!("{}-{}-{id:016x}", disk.name.replace('/', "-"), mount.fs_type)
-        }
-        None => Identity::of(mount, None).slug(),
+    if mount.fs_type.starts_with("fuse") {
+        return None;
+    }
+    let device = Identity::of(mount, disk).slug();
+    let name = match (disk, partition_under(mount)) {
+        (None, _) => device,
+        (Some(_), None) => format!("{device}-{}", mount.fs_type),
+        (Some(_), Some(partition)) => format!("{device}-{partition}-{}", mount.fs_type),
     };
     Some(state::histories(state).join(name))
 }
@@ -95,9 +92,16 @@ impl Histories {
         }
     }
 
-    /// The file contains this history.
-    pub(crate) fn was_read(&mut self, file: &Path, history: &History) {
-        self.known.insert(file.to_owned(), history.rested());
+    /// What the file contains: what this process has kept last, or else what it has `read` there.
+    pub(crate) fn latest(
+        &mut self,
+        file: &Path,
+        read: Option<Box<History>>,
+    ) -> Option<Box<History>> {
+        if let (false, Some(read)) = (self.known.contains_key(file), read) {
+            self.known.insert(file.to_owned(), *read);
+        }
+        self.known.get(file).copied().map(Box::new)
     }
 
     /// Has the history written if it differs from what the file contains.
@@ -141,9 +145,11 @@ fn write(file: &Path, history: History) -> io::Result<()> {
 /// Removes the files that were written first, except `most`.
 fn limit(folder: &Path, most: usize) -> io::Result<()> {
     let entries = fs::read_dir(folder)?.flatten();
-    let written = |entry: &fs::DirEntry| entry.metadata().and_then(|about| about.modified());
-    let mut files: Vec<(SystemTime, PathBuf)> =
-        entries.filter_map(|entry| Some((written(&entry).ok()?, entry.path()))).collect();
+    let dated = |entry: fs::DirEntry| {
+        let about = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some((about.modified().ok()?, entry.path()))
+    };
+    let mut files: Vec<(SystemTime, PathBuf)> = entries.filter_map(dated).collect();
     files.sort();
     let surplus = files.len().saturating_sub(most);
     files[..surplus].iter().try_for_each(|(_, file)| fs::remove_file(file))
@@ -151,6 +157,8 @@ fn limit(folder: &Path, most: usize) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use controller::ids::DeviceNumber;
+
     use super::*;
 
     /// A history that is not empty.
@@ -182,7 +190,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (empty, read) = (folder.path().join("empty"), folder.path().join("read"));
         let mut histories = histories();
-        histories.was_read(&read, &history());
+        assert_eq!(histories.latest(&read, Some(Box::new(history()))), Some(Box::new(history())));
         histories.keep(&read, &history());
         histories.keep(&empty, &History::default());
         histories.wait();
@@ -190,6 +198,27 @@ mod tests {
         histories.keep(&read, &History::default());
         histories.wait();
         assert!(read.exists());
+        let latest = histories.latest(&read, Some(Box::new(history())));
+        assert_eq!(latest, Some(Box::default()), "it was read before it was written");
+    }
+
+    #[test]
+    fn a_file_is_named_after_what_nobody_but_root_chooses() {
+        let mount = |fs_type: &str, source: &str| Mount {
+            dev: DeviceNumber { major: 0, minor: 99 },
+            root: "/".into(),
+            mount_point: "/no/such".into(),
+            fs_type: fs_type.into(),
+            source: source.into(),
+        };
+        let name = |mount: &Mount| {
+            let file = file_of(mount, None, Path::new("/state"))?;
+            assert_eq!(file.parent(), Some(Path::new("/state/volumes")));
+            file.file_name().map(|name| name.to_string_lossy().into_owned())
+        };
+        assert_eq!(name(&mount("fuse.x/../../../etc", "/dev/sda")), None);
+        assert!(name(&mount("nfs4", "server:/../a")) != name(&mount("nfs4", "server:/a")));
+        assert!(name(&mount("nfs4", "server:/../a")).is_some_and(|name| !name.contains('.')));
     }
 
     #[test]
@@ -197,7 +226,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let old = SystemTime::UNIX_EPOCH;
         for (number, name) in ["c", "a", "b"].into_iter().enumerate() {
-            let file = File::create(folder.path().join(name)).expect("created");
+            let file = fs::File::create(folder.path().join(name)).expect("created");
             file.set_modified(old + Duration::from_secs(number as u64)).expect("changed");
         }
         limit(folder.path(), 2).expect("removed");

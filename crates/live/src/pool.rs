@@ -7,7 +7,7 @@
 //!                                             threads take jobs, run them --> Answers <--'
 //! ```
 //!
-//! Each job is answered once, even if its thread panics or cannot be started.
+//! Each job that has an answer is answered once, even if its thread panics or cannot be started.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,7 +61,7 @@ pub(crate) struct Size {
 /// One thread with a queue.
 pub(crate) const ONE: Size = Size { threads: 1, queues: true };
 
-/// The threads of one kind of one device. When it is dropped, they finish the queued jobs and end.
+/// Threads for jobs of one kind. When it is dropped, they finish the queued jobs and end.
 pub(crate) struct Pool<W: Worker> {
     shared: Arc<Shared<W::Job>>,
     make: Arc<dyn Fn() -> W + Send + Sync>,

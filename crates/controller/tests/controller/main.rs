@@ -3,6 +3,7 @@
 mod behind;
 mod copies;
 mod depth;
+mod histories;
 mod memory;
 mod mounts;
 mod muting;

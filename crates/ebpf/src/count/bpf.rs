@@ -217,11 +217,11 @@ mod tests {
     #[test]
     fn the_kernel_accepts_the_programs() {
         if !Privilege::own().may_observe() {
-            return eprintln!("skipped: needs root");
+            return crate::skip("needs root");
         }
         let counting = match Counting::load() {
             Ok(counting) => counting,
-            Err(error) => return eprintln!("skipped: {error}"),
+            Err(error) => return crate::skip(error),
         };
         assert_eq!(counting.sample().expect("its tables"), Sample::default());
         assert_eq!(counting.seen().iter().sum::<u64>(), 0);

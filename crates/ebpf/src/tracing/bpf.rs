@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_kernel_accepts_the_programs() {
         if !Privilege::own().may_observe() {
-            return eprintln!("skipped: needs root");
+            return crate::skip("needs root");
         }
         let mut tracing = Tracing::load(&Scope::Machine).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(

@@ -19,8 +19,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use controller::FASTEST_DISK_S;
 use linux::direct::{ALIGNMENT, DirectReader};
-use linux::mounts::Disk;
+use linux::mounts::{Disk, Load};
 use linux::waits::{self, Waits};
 use readahead::DeviceCost;
 
@@ -43,14 +44,36 @@ const HARMLESS_WAIT_SHARE: f64 = 0.05;
 /// one place after the other keeps it busy.
 const IDLE: Duration = Duration::from_millis(100);
 
+/// After tries in vain, it must be idle for longer, but no longer than this: then tries take a twentieth of the time.
+const LONGEST_IDLE: Duration = Duration::from_secs(3);
+
 /// A smaller device is not worth measuring.
 const SMALLEST_BYTES: u64 = 16 << 20;
 
-/// Measures the disk, if it has a head as soon as it is idle; takes the bandwidth from `guess` if latency hides it.
+/// Why a disk was not measured.
+enum Unmeasured {
+    /// A head had to move for others during half of the reads.
+    Shared,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Unmeasured {
+    fn from(error: io::Error) -> Self {
+        Unmeasured::Failed(error)
+    }
+}
+
+/// Measures the disk; one with a head as soon as it is idle. Takes the bandwidth from `guess` if latency hides it. Ends
+/// as soon as `pause` fails, which waits for a time.
 ///
 /// # Errors
-/// If the device cannot be opened or read, or is too small.
-pub(crate) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost> {
+/// If the device cannot be opened or read, or is too small, or nobody can tell whether its head is idle, or if `pause`
+/// fails.
+pub(crate) fn measure(
+    disk: &Disk,
+    guess: &DeviceCost,
+    pause: impl Fn(Duration) -> io::Result<()>,
+) -> io::Result<DeviceCost> {
     let bytes = disk.bytes().ok_or(io::ErrorKind::NotFound)?;
     if bytes < SMALLEST_BYTES {
         return Err(io::ErrorKind::Unsupported.into());
@@ -59,25 +82,34 @@ pub(crate) fn measure(disk: &Disk, guess: &DeviceCost) -> io::Result<DeviceCost>
     loop {
         // Do not keep the device open meanwhile: somebody may want to remove it.
         if disk.is_rotational() {
-            wait_until_idle(idle, || disk.bytes_served());
+            wait_until_idle(|| pause(idle), || disk.load())?;
         }
         let device = DirectReader::open(&disk.node())?;
         match least_waiting(waits_so_far, || read(&device, disk, bytes, guess)) {
-            // Try less and less often, so that the tries take little of a disk that is never idle for long.
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => idle *= 2,
-            measured => return measured,
+            Ok(cost) => return Ok(cost),
+            Err(Unmeasured::Failed(error)) => return Err(error),
+            // Try less often, so that the tries take little of a disk that is never idle for long. Two processes that
+            // try at once must not meet again.
+            Err(Unmeasured::Shared) => {
+                let own = Duration::from_millis(u64::from(std::process::id() % 64));
+                idle = (2 * idle + own).min(LONGEST_IDLE);
+            }
         }
     }
 }
 
-/// Returns when `served`, a counter, has stayed the same for the time `idle`.
-fn wait_until_idle(idle: Duration, served: impl Fn() -> u64) {
-    let mut before = served();
+/// Returns when the disk has served nobody during a pause.
+fn wait_until_idle(
+    pause: impl Fn() -> io::Result<()>,
+    load: impl Fn() -> Option<Load>,
+) -> io::Result<()> {
+    let unknown = io::ErrorKind::Unsupported;
+    let mut before = load().ok_or(unknown)?;
     loop {
-        thread::sleep(idle);
-        let now = served();
-        if now == before {
-            return;
+        pause()?;
+        let now = load().ok_or(unknown)?;
+        if now == before && now.in_flight == 0 {
+            return Ok(());
         }
         before = now;
     }
@@ -86,8 +118,8 @@ fn wait_until_idle(idle: Duration, served: impl Fn() -> u64) {
 /// Calls `measure` until it did not wait for a processor, and returns the figures with the least waiting.
 fn least_waiting<T>(
     waits: impl Fn() -> Waits,
-    mut measure: impl FnMut() -> io::Result<T>,
-) -> io::Result<T> {
+    mut measure: impl FnMut() -> Result<T, Unmeasured>,
+) -> Result<T, Unmeasured> {
     let began = Instant::now();
     let mut best: Option<(f64, T)> = None;
     for _ in 0..MOST_TRIES {
@@ -102,7 +134,8 @@ fn least_waiting<T>(
             break;
         }
     }
-    best.map(|(_, found)| found).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    best.map(|(_, found)| found)
+        .ok_or_else(|| Unmeasured::Failed(io::ErrorKind::InvalidInput.into()))
 }
 
 /// How long this thread, and the kernel's workers that carry requests, have waited for a processor.
@@ -115,28 +148,30 @@ fn read(
     disk: &Disk,
     bytes: u64,
     guess: &DeviceCost,
-) -> io::Result<DeviceCost> {
+) -> Result<DeviceCost, Unmeasured> {
     let (scatter, is_rotational) = (|n: u64| scattered(n, bytes), disk.is_rotational());
-    // The median, but an error if a head had to move for others during half of the reads.
+    let served = || disk.load().map_or(0, |load| load.bytes);
     let median_of = |reads: Range<u64>, offset: &dyn Fn(u64) -> u64, size: usize| {
         let (mut times, mut shared) = (Vec::new(), 0);
         for n in reads {
-            let before = disk.bytes_served();
+            let before = served();
             times.push(device.timed_read(offset(n), size)?);
-            shared += usize::from(disk.bytes_served() > before + size as u64);
+            shared += usize::from(served() > before + size as u64);
         }
         if is_rotational && 2 * shared > times.len() {
-            return Err(io::ErrorKind::ResourceBusy.into());
+            return Err(Unmeasured::Shared);
         }
-        median(times)
+        Ok(median(times)?)
     };
     let latency_s = median_of(0..LATENCY_READS, &scatter, SMALL_BYTES)?;
+    // The kernel takes many virtual disks for rotating ones.
+    let has_head = is_rotational && latency_s >= FASTEST_DISK_S;
     let start = scatter(LATENCY_READS);
     device.timed_read(start, LARGE_BYTES)?;
     let large_s = median_of(1..4, &|n| start + n * LARGE_BYTES as u64, LARGE_BYTES)?;
-    let concurrency = if is_rotational { 1.0 } else { concurrency(device, latency_s, bytes)? };
+    let concurrency = if has_head { 1.0 } else { concurrency(device, latency_s, bytes)? };
     // The head is in place for the next MiB. Other devices have the latency of each request.
-    let waited_s = if is_rotational { 0.0 } else { latency_s };
+    let waited_s = if has_head { 0.0 } else { latency_s };
     let transfer_s = large_s - waited_s;
     let bandwidth =
         if transfer_s > 0.0 { LARGE_BYTES as f64 / transfer_s } else { guess.bandwidth };
@@ -205,10 +240,17 @@ mod tests {
     #[test]
     fn a_disk_is_idle_once_it_has_served_nobody_for_a_while() {
         let looks = Cell::new(0);
-        // The fifth look is the first that finds what the one before it has found.
-        let served = || [10, 11, 14, 15, 15, 16][looks.replace(looks.get() + 1)];
-        wait_until_idle(Duration::from_micros(1), served);
-        assert_eq!(looks.get(), 5);
+        // At the fourth look, a request is still in flight. The fifth finds nothing new.
+        let found = [(10, 0), (11, 0), (15, 1), (15, 1), (15, 0), (15, 0), (16, 0)];
+        let load = || {
+            let (bytes, in_flight) = found[looks.replace(looks.get() + 1)];
+            Some(Load { bytes, in_flight })
+        };
+        assert!(wait_until_idle(|| Ok(()), load).is_ok());
+        assert_eq!(looks.get(), 6);
+        let nobody_waits = || Err(io::ErrorKind::Interrupted.into());
+        assert!(wait_until_idle(nobody_waits, || Some(Load { bytes: 0, in_flight: 0 })).is_err());
+        assert!(wait_until_idle(|| Ok(()), || None).is_err(), "the kernel does not count");
     }
 
     #[test]

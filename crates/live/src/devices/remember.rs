@@ -52,6 +52,10 @@ pub(super) fn in_note(text: &[u8]) -> Option<(String, DeviceCost, Origin)> {
 
 /// Writes a note, if the state folder can be written.
 pub(crate) fn note(disk: &Disk, cost: &DeviceCost, origin: Origin, state: &Path) {
+    // What was learned may be written down late.
+    if origin == Origin::Learned && matches!(recall(disk, state), Some((_, Origin::Measured))) {
+        return;
+    }
     let note = Note {
         identity: identity(disk),
         origin,

@@ -1,5 +1,7 @@
 //! The jobs of a [lane](super::lane), except changes of windows, and how each is answered if nobody does it.
 
+use std::io::PipeReader;
+
 use controller::ids::{BackingId, FileRef, StreamKey, Ticket};
 use controller::{Attributes, Completed, Failure};
 use readahead::DeviceCost;
@@ -27,8 +29,8 @@ pub(super) enum Job {
         stream: StreamKey,
         of: FileRef,
     },
-    /// Measure what the device costs.
-    Probe(BackingId),
+    /// Measure what the device costs, until the other end of the pipe is closed.
+    Probe(BackingId, Option<PipeReader>),
     /// Write down what the controller has learned of the device's cost.
     Remember(DeviceCost),
 }
@@ -50,7 +52,7 @@ impl Job {
             Job::Describe { stream, .. } => {
                 Completed::Described { stream, attributes: Attributes::default() }
             }
-            Job::Probe(backing) => Completed::Probed { backing, cost: None },
+            Job::Probe(backing, _) => Completed::Probed { backing, cost: None },
             Job::Remember(_) => return None,
         })
     }

@@ -6,16 +6,18 @@
 //!   WriteOut -----------------> 1 thread             (writing may wait for the device)
 //!   List ---------------------> up to 8 threads      (opening may wait for the device)
 //!   ReadFiles, ReadRemembered > up to 8 threads      (the same)
-//!   Describe, Probe, Remember > 1 thread
+//!   Describe, Remember -------> 1 thread
+//!   Probe --------------------> 1 thread             (waits until the disk is idle)
 //!   SetWindow ----------------> 1 thread             (its helper process may wait for a server)
 //! ```
 //!
 //! Threads start when they are needed and end when they are idle, as most file systems are read rarely.
 
+use std::io::{self, PipeWriter};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use controller::{Completed, Origin};
@@ -52,6 +54,8 @@ pub(super) struct Lane {
     questions: Pool<LaneWorker>,
     /// Apart from the questions: it may wait long for an idle disk.
     probes: Pool<LaneWorker>,
+    /// While this is open, somebody waits for the measurement.
+    probed: Mutex<Option<PipeWriter>>,
     windows: Pool<Windows>,
 }
 
@@ -92,6 +96,7 @@ impl Lane {
             files: pool("bowwave-files", walk::THREADS),
             questions: pool("bowwave-ask", ONE),
             probes: pool("bowwave-probe", ONE),
+            probed: Mutex::new(None),
             windows: Pool::new("bowwave-window", ONE, common.answers.clone(), windows),
         }
     }
@@ -102,10 +107,16 @@ impl Lane {
     }
 
     /// Gives a job, which is about files of `volume`, to a thread.
-    pub(super) fn submit(&self, job: Job, volume: Arc<Volume>) {
-        // Set it now, not when the job's turn comes: a measurement before it in the queue must have the last word.
-        if let Job::Remember(cost) = &job {
-            self.submission.set_cost(cost);
+    pub(super) fn submit(&self, mut job: Job, volume: Arc<Volume>) {
+        match &mut job {
+            // Set it now, not when the job's turn comes: a measurement must have the last word.
+            Job::Remember(cost) => self.submission.set_cost(cost),
+            Job::Probe(_, until) => {
+                let (reader, writer) = io::pipe().ok().unzip();
+                *until = reader;
+                *self.probed.lock().unwrap_or_else(PoisonError::into_inner) = writer;
+            }
+            _ => {}
         }
         let pool = match job {
             Job::Read(_) => &self.readers,
@@ -114,7 +125,7 @@ impl Lane {
             Job::List(_) => &self.lists,
             Job::ReadFiles(_) | Job::ReadRemembered(_) => &self.files,
             Job::Describe { .. } | Job::Remember(_) => &self.questions,
-            Job::Probe(_) => &self.probes,
+            Job::Probe(..) => &self.probes,
         };
         pool.submit((job, volume));
     }
@@ -182,10 +193,11 @@ impl Worker for LaneWorker {
             Job::Describe { stream, of } => {
                 Completed::Described { stream, attributes: questions::describe(of, mount) }
             }
-            Job::Probe(backing) => {
-                let disk = device.disk.as_ref();
-                let cost =
-                    disk.and_then(|disk| questions::probe(disk, &common.helper, &common.state));
+            Job::Probe(backing, until) => {
+                let measured = device.disk.as_ref().zip(until);
+                let cost = measured.and_then(|(disk, until)| {
+                    questions::probe(disk, until, &common.helper, &common.state)
+                });
                 cost.iter().for_each(|cost| submission.set_cost(cost));
                 Completed::Probed { backing, cost }
             }

@@ -1,5 +1,5 @@
-//! Carries out the controller's commands on the [threads](crate::pool) of each device's [lane]. Each answer comes back as an
-//! input.
+//! Carries out the controller's commands on the [threads](crate::pool) of each device's [lane]. Each answer comes back
+//! as an input.
 //!
 //! ```text
 //!   engine's thread                           threads of lanes
@@ -159,7 +159,7 @@ impl Executor {
         match *command {
             Command::Read { ticket, of, span, .. } => self.read(ticket, of, span),
             Command::Describe(stream, of) => self.submit(of.file.dev, Job::Describe { stream, of }),
-            Command::Probe(backing) => self.ask_device(backing, Job::Probe(backing)),
+            Command::Probe(backing) => self.ask_device(backing, Job::Probe(backing, None)),
             Command::Remember(backing, cost) => self.ask_device(backing, Job::Remember(cost)),
             Command::SetWindow { ticket, target, of, kernel_window: own_pages, setting, file } => {
                 let change = WindowChange { ticket, target, of, own_pages, setting };

@@ -1,6 +1,7 @@
 //! Questions whose answers may have to wait for a device or a server.
 
 use std::fs;
+use std::io::PipeReader;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
@@ -27,9 +28,15 @@ pub(super) fn describe(of: FileRef, mount: &Mount) -> Attributes {
     }
 }
 
-/// What the disk costs, measured and written down; `None` if it cannot be measured.
-pub(super) fn probe(disk: &Disk, helper: &Helper, state: &Path) -> Option<DeviceCost> {
-    let cost = prober::measure_by(helper, disk).ok()?;
+/// What the disk costs, measured and written down; `None` if it cannot be measured, or not before the other end of
+/// `until` is closed.
+pub(super) fn probe(
+    disk: &Disk,
+    until: PipeReader,
+    helper: &Helper,
+    state: &Path,
+) -> Option<DeviceCost> {
+    let cost = prober::measure_by(helper, disk, until).ok()?;
     devices::note(disk, &cost, Origin::Measured, state);
     Some(cost)
 }

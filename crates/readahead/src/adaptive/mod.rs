@@ -108,8 +108,8 @@ fn pages(bytes: u64) -> u64 {
 /// about 100 us: 1 % of this time.
 const SWEEP_NS: Nanos = 10_000_000;
 
-/// Volumes that are remembered: more than most machines have mounted.
-const VOLUMES: usize = 64;
+/// Volumes that are remembered, 1.2 KiB each: more than most machines read from.
+const VOLUMES: usize = 256;
 
 /// Accounts that are kept: of some groups of readers on each volume.
 const ACCOUNTS: usize = 256;
@@ -267,7 +267,7 @@ impl Policy for Adaptive {
                 }
                 stream.proceed(&context, &mut outlook, plan, tally);
                 before.settle(stream, &context, tally, plan, account);
-                if stream.has_ended_a_file(access.file_pages, access.kernel_window) {
+                if stream.has_ended_a_file(access) {
                     history.completion_rate.end();
                 }
                 false
@@ -316,8 +316,13 @@ impl Policy for Adaptive {
     }
 
     fn recall(&mut self, now: Nanos, volume: VolumeId, history: &History) {
-        let history = if history.is_possible() { history.rested() } else { History::default() };
-        *self.volumes.get_or_insert_with(volume, now, History::default, drop) = history;
+        if let Some(known) = self.volumes.get_mut(&volume, now) {
+            *known = History::default();
+        }
+        if history.is_possible() && *history != History::default() {
+            *self.volumes.get_or_insert_with(volume, now, History::default, drop) =
+                history.rested();
+        }
     }
 
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {

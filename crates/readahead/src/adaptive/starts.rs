@@ -33,8 +33,9 @@ impl Starts {
 
     /// Whether misses can have led to it.
     pub(super) fn is_possible(&self) -> bool {
-        let most = 1.0 / (1.0 - REMEMBERED) + 1.0;
-        [self.misses, self.forward, self.backward].iter().all(|count| (0.0..=most).contains(count))
+        let most = 1.0 / (1.0 - REMEMBERED);
+        let began = [self.forward, self.backward];
+        (0.0..=most).contains(&self.misses) && began.iter().all(|n| (0.0..=self.misses).contains(n))
     }
 
     /// After a miss the reader went on at this step.
@@ -44,6 +45,12 @@ impl Starts {
             -1 => self.backward += 1.0,
             _ => {}
         }
+    }
+
+    /// The same, but no more runs than misses: not each miss that begins a run is counted.
+    pub(super) fn bounded(self) -> Starts {
+        let most = self.misses;
+        Starts { forward: self.forward.min(most), backward: self.backward.min(most), ..self }
     }
 
     /// The step at which most runs that begin with a miss go on; `None` where most misses begin none.

@@ -35,7 +35,7 @@ const PRIOR_RUNS: f32 = 2.0;
 /// With each run that ends, the past weighs a little less: about the last 33 runs count.
 const REMEMBERED: f32 = 0.97;
 
-/// The sum of the weights of so remembered runs.
+/// What all remembered runs weigh together, if all of them have ended.
 const MOST_RUNS: f32 = 1.0 / (1.0 - REMEMBERED);
 
 /// With each run that ends in a bin, the largest length there shrinks by one part in this many. A bin is a fifth wide,
@@ -138,7 +138,7 @@ impl Curve {
         cut(end_in, reached, from, to, access_units)
     }
 
-    /// The same shares, but no bin weighs more than one of a curve whose runs all end.
+    /// The same shares, but in each bin the runs weigh no more than if all of them had ended.
     pub(super) fn bounded(mut self) -> Curve {
         for (ended, passed) in self.ended.iter_mut().zip(&mut self.passed) {
             let share = MOST_RUNS / (*ended + *passed).max(MOST_RUNS);

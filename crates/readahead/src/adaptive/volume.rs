@@ -24,11 +24,12 @@ pub struct History {
 }
 
 impl History {
-    /// Nobody has read for a while: the readers at work will be others, but may read alike. What they do weighs soon as
-    /// much as what was remembered.
+    /// What is left when nobody has read for a while. The next readers may read alike, or not: so nothing weighs more
+    /// than some 33 runs do.
     #[must_use]
     pub fn rested(self) -> History {
-        History { curve: self.curve.bounded(), waits: Waits::default(), ..self }
+        let (curve, starts) = (self.curve.bounded(), self.starts.bounded());
+        History { curve, starts, waits: Waits::default(), ..self }
     }
 
     /// Whether reading can have led to it. What was written down may be damaged.
@@ -93,6 +94,9 @@ mod tests {
     fn a_rest_leaves_what_was_learned_and_lets_others_be_heard() {
         let mut history = History::default();
         (0..100_000).for_each(|_| history.curve.pass(1, 1000));
+        history.starts.miss();
+        (0..100).for_each(|_| history.starts.went_on(-1));
+        assert!(!history.is_possible() && history.rested().is_possible());
         let mut rested = history.rested();
         assert_eq!(rested.waits, Waits::default());
         for history in [&mut history, &mut rested] {

@@ -10,7 +10,7 @@
 const REMEMBERED: f64 = 0.97;
 
 /// The weight of the prior, in waits: at first, each access is expected to be waited for.
-const PRIOR_WAITS: f64 = 1.0;
+const PRIOR_WAITS: f64 = 0.5;
 
 /// The share of an access that readers must wait, on average, for the next access to count as one. A quarter: where
 /// several read, a disk that queues requests serves a few windows of one before it turns to the next, and a wider window
@@ -46,7 +46,7 @@ mod tests {
     fn a_wait_is_expected_until_it_was_seen_that_there_is_none() {
         let mut waits = Waits::default();
         assert!(waits.are_due(), "nothing is known");
-        (0..4).for_each(|_| waits.note(-0.1));
+        (0..2).for_each(|_| waits.note(-0.1));
         assert!(!waits.are_due());
         (0..6).for_each(|_| waits.note(0.9));
         assert!(waits.are_due(), "another reader has come between");

@@ -29,7 +29,7 @@ use super::survival::Lengths;
 use super::tail_exponent::{ANNOUNCED, LEAST_TAIL, LogLength};
 use super::waits::Waits;
 use super::window::{UnitCost, striding_pays};
-use crate::access::{Hint, Nanos, Page, Trigger, Via};
+use crate::access::{Access, Hint, Nanos, Page, Trigger, Via};
 use crate::cache::Past;
 use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
@@ -230,11 +230,11 @@ impl Stream {
     }
 
     /// Whether the reader has come from the start of a file to its end. True only once. Where the kernel reads ahead by
-    /// itself, nothing shows the reader after the start of its last window of `kernel_window` pages.
-    pub(super) fn has_ended_a_file(&mut self, file_pages: u64, kernel_window: u32) -> bool {
-        let window = u64::from(kernel_window);
-        let unseen = if self.reader >= window { window } else { 0 };
-        let has_ended = self.is_begun && self.reader + unseen >= file_pages;
+    /// itself, nothing shows the reader after the mark of its last window.
+    pub(super) fn has_ended_a_file(&mut self, access: &Access) -> bool {
+        let is_kernels = access.trigger == Trigger::Mark && self.frontier == self.reader;
+        let unseen = if is_kernels { u64::from(access.kernel_window) } else { 0 };
+        let has_ended = self.is_begun && self.reader + unseen >= access.file_pages;
         self.is_begun &= !has_ended;
         has_ended
     }
