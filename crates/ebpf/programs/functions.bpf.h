@@ -12,7 +12,7 @@
 #ifndef BOWWAVE_FUNCTIONS_H
 #define BOWWAVE_FUNCTIONS_H
 
-/* Looks at a long read in parts of 2 MiB, which touches_mark covers, up to 1 GiB. */
+/* Looks at a long read in parts of 2 MiB, which take_mark covers, up to 1 GiB. */
 #define PART_PAGES (CHUNKS_PER_READ << CHUNK_SHIFT)
 #define MOST_PARTS 512
 

@@ -357,45 +357,59 @@ int BPF_PROG(on_async_ra, struct inode *inode, unsigned long index, struct file_
 
 #include "behind.bpf.h"
 
-/* Removes the mark that [first, last] touches in this chunk, if there is one. If several tasks touch it at once, only
- * the one that deletes this chunk's entry reports it. */
-static __always_inline bool take_mark(struct file_key *file, u64 chunk, u64 first, u64 last,
-				      struct mark *taken)
-{
-	struct mark_key key = { .ino = file->ino, .dev = file->dev, .chunk = chunk };
-	struct mark *mark = bpf_map_lookup_elem(&marks, &key);
+/* An access, and the mark that it touches. */
+struct touch {
+	struct mark_key key;	/* of the chunk that is looked at */
+	struct mark taken;
+	u64 first;
+	u64 last;
+	u64 marked_chunks;
+	bool touches;
+};
 
-	if (!mark || mark->first > last || mark->last < first)
-		return false;
-	*taken = *mark;
-	if (bpf_map_delete_elem(&marks, &key))
-		return false;
-	key.chunk = taken->first >> CHUNK_SHIFT;
-	for (int i = 0; i < CHUNKS_PER_MARK; i++, key.chunk++) {
-		if (key.chunk > taken->last >> CHUNK_SHIFT)
-			break;
-		/* User space may have put another mark there. */
-		mark = bpf_map_lookup_elem(&marks, &key);
-		if (mark && mark->first == taken->first && mark->last == taken->last)
-			bpf_map_delete_elem(&marks, &key);
-	}
-	return true;
+/* Removes a part of the mark that was taken. */
+static long clear_next(u64 number, void *data)
+{
+	struct touch *touch = data;
+	struct mark *mark = bpf_map_lookup_elem(&marks, &touch->key);
+
+	/* User space may have put another mark there. */
+	if (mark && mark->first == touch->taken.first && mark->last == touch->taken.last)
+		bpf_map_delete_elem(&marks, &touch->key);
+	touch->key.chunk++;
+	return touch->key.chunk > touch->taken.last >> CHUNK_SHIFT;
 }
 
-static __always_inline bool touches_mark(struct file_key *key, struct file_state *state, u64 first,
-					 u64 last, struct mark *taken)
+/* Takes the mark that the access touches in this chunk, if there is one. If several tasks touch it at once, only the
+ * one that deletes this chunk's entry reports it. */
+static long take_next(u64 number, void *data)
 {
-	u64 chunk = first >> CHUNK_SHIFT, end = last >> CHUNK_SHIFT;
+	struct touch *touch = data;
+	struct mark *mark;
 
-	for (int i = 0; i < CHUNKS_PER_READ; i++) {
-		if (chunk > end)
-			break;
-		if ((state->marked_chunks & (1ULL << (chunk & 63))) &&
-		    take_mark(key, chunk, first, last, taken))
-			return true;
-		chunk++;
+	if (touch->marked_chunks & (1ULL << (touch->key.chunk & 63))) {
+		mark = bpf_map_lookup_elem(&marks, &touch->key);
+		if (mark && mark->first <= touch->last && mark->last >= touch->first) {
+			touch->taken = *mark;
+			touch->touches = !bpf_map_delete_elem(&marks, &touch->key);
+			if (touch->touches)
+				return 1;
+		}
 	}
-	return false;
+	touch->key.chunk++;
+	return touch->key.chunk > touch->last >> CHUNK_SHIFT;
+}
+
+/* Removes the mark that the access touches. False if it touches none. The loops are calls of bpf_loop, as in
+ * behind.bpf.h. */
+static __always_inline bool take_mark(struct touch *touch)
+{
+	bpf_loop(CHUNKS_PER_READ, take_next, touch, 0);
+	if (!touch->touches)
+		return false;
+	touch->key.chunk = touch->taken.first >> CHUNK_SHIFT;
+	bpf_loop(CHUNKS_PER_MARK, clear_next, touch, 0);
+	return true;
 }
 
 /* User space sets the bit before it sets the mark. */
@@ -412,7 +426,7 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	struct file_state *state;
 	struct file_key key;
 	struct event *event;
-	struct mark taken;
+	struct touch touch;
 
 	if (inode && drops_behind)
 		follow_stream(inode, first, last, flags);
@@ -421,14 +435,20 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	state = bpf_map_lookup_elem(&files, &key);
 	if (!state || !state->marked_chunks || !manages_current_task())
 		return 0;
-	if (!touches_mark(&key, state, first, last, &taken))
+	touch = (struct touch){
+		.key = { .ino = key.ino, .dev = key.dev, .chunk = first >> CHUNK_SHIFT },
+		.first = first,
+		.last = last,
+		.marked_chunks = state->marked_chunks,
+	};
+	if (!take_mark(&touch))
 		return 0;
 	event = begin_event(inode, &key, first, last, bpf_ktime_get_ns());
 	if (!event)
 		return 0;
 	event->kind = EVENT_MARK;
-	event->mark_first = taken.first;
-	event->mark_last = taken.last;
+	event->mark_first = touch.taken.first;
+	event->mark_last = touch.taken.last;
 	event->flags = flags;
 	bpf_ringbuf_submit(event, 0);
 	return 0;

@@ -17,34 +17,47 @@ static __always_inline bool is_node(u64 entry)
 	return (entry & 3) == NODE_TAG && entry > 4096;
 }
 
+/* On the way from the root of the page cache's tree to the entry of a page. */
+struct descent {
+	u64 index;
+	u64 entry;
+};
+
+/* Goes one level down. */
+static long descend(u64 level, void *data)
+{
+	const u64 slots = bpf_core_field_size(struct xa_node, slots) / sizeof(void *);
+	const u64 first = bpf_core_field_offset(struct xa_node, slots);
+	struct descent *descent = data;
+	u64 node = descent->entry - NODE_TAG, entry = 0, at;
+	u8 shift = BPF_CORE_READ((struct xa_node *)node, shift);
+
+	at = (descent->index >> shift) & (slots - 1);
+	bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + first + at * sizeof(entry)));
+	/* An entry of several slots is in the first one; the others hold that one's number. */
+	if ((entry & 3) == NODE_TAG && entry >> 2 < slots)
+		bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + first + (entry >> 2) * sizeof(entry)));
+	descent->entry = entry;
+	return !is_node(entry);
+}
+
 /* The entry of a page in the page cache's tree: a folio, 0, or with EVICTED_TAG the shadow entry of an evicted page.
  * The tree may change meanwhile. At worst that gives a wrong answer, as every memory access is checked. */
 static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 index)
 {
 	const u64 slots = bpf_core_field_size(struct xa_node, slots) / sizeof(void *);
-	const u64 first = bpf_core_field_offset(struct xa_node, slots);
-	u64 entry = (u64)BPF_CORE_READ(mapping, i_pages.xa_head), node, at;
+	u64 root = (u64)BPF_CORE_READ(mapping, i_pages.xa_head);
+	struct descent descent = { .index = index, .entry = root };
 	u8 shift;
 
 	/* A tree with page 0 only has no node. */
-	if (!is_node(entry))
-		return index ? 0 : entry;
-	shift = BPF_CORE_READ((struct xa_node *)(entry - NODE_TAG), shift);
+	if (!is_node(root))
+		return index ? 0 : root;
+	shift = BPF_CORE_READ((struct xa_node *)(root - NODE_TAG), shift);
 	if (index >> shift >= slots)
 		return 0;
-	for (int level = 0; level < TREE_LEVELS && is_node(entry); level++) {
-		node = entry - NODE_TAG;
-		shift = BPF_CORE_READ((struct xa_node *)node, shift);
-		at = (index >> shift) & (slots - 1);
-		if (bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + first + at * sizeof(entry))))
-			return 0;
-		/* An entry of several slots is in the first one; the others hold that one's number. */
-		if ((entry & 3) == NODE_TAG && entry >> 2 < slots &&
-		    bpf_probe_read_kernel(&entry, sizeof(entry),
-					  (void *)(node + first + (entry >> 2) * sizeof(entry))))
-			return 0;
-	}
-	return entry;
+	bpf_loop(TREE_LEVELS, descend, &descent, 0);
+	return descent.entry;
 }
 
 static __always_inline u64 pages_of(struct folio *folio)
