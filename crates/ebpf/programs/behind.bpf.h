@@ -275,7 +275,7 @@ static __always_inline void use_range(struct file_key *key, u64 first, u64 end, 
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_add, struct folio *folio)
 {
-	struct inode *inode = folio->mapping->host;
+	struct inode *inode = read_only(folio)->mapping->host;
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	bool is_managed = manages_current_task(), is_ours = tgid && tgid == our_tgid;
 	struct range range;
@@ -408,7 +408,7 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 
 	if (!mapping)
 		return 0;
-	inode = mapping->host;
+	inode = read_only(mapping)->host;
 	if (inode)
 		follow_stream(inode, folio->index, folio->index + pages_of(folio) - 1, FLAG_WRITTEN);
 	return 0;
@@ -418,7 +418,7 @@ int BPF_PROG(on_dirty, struct folio *folio, struct address_space *mapping)
 SEC("tp_btf/filemap_set_wb_err")
 int BPF_PROG(on_write_error, struct address_space *mapping)
 {
-	struct inode *inode = mapping->host;
+	struct inode *inode = read_only(mapping)->host;
 	u32 slot, *failed;
 
 	if (!inode)

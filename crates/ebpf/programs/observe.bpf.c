@@ -25,6 +25,7 @@
 #include <bpf/bpf_core_read.h>
 #include "interface.h"
 #include "page_cache.bpf.h"
+#include "pointer.bpf.h"
 #include "tasks.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -345,14 +346,14 @@ SEC("tp_btf/page_cache_sync_ra")
 int BPF_PROG(on_sync_ra, struct inode *inode, unsigned long index, struct file_ra_state *ra,
 	     unsigned long request)
 {
-	return on_read_ahead(inode, index, ra, request, EVENT_MISS);
+	return on_read_ahead(read_only(inode), index, ra, request, EVENT_MISS);
 }
 
 SEC("tp_btf/page_cache_async_ra")
 int BPF_PROG(on_async_ra, struct inode *inode, unsigned long index, struct file_ra_state *ra,
 	     unsigned long request)
 {
-	return on_read_ahead(inode, index, ra, request, EVENT_KERNEL_MARK);
+	return on_read_ahead(read_only(inode), index, ra, request, EVENT_KERNEL_MARK);
 }
 
 #include "behind.bpf.h"
@@ -457,13 +458,13 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 SEC("tp_btf/mm_filemap_get_pages")
 int BPF_PROG(on_get_pages, struct address_space *mapping, unsigned long first, unsigned long last)
 {
-	return on_access(mapping, first, last, 0);
+	return on_access(read_only(mapping), first, last, 0);
 }
 
 SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
 {
-	return on_access(mapping, first, last, FLAG_MMAP);
+	return on_access(read_only(mapping), first, last, FLAG_MMAP);
 }
 
 /* Notes a fault on a page that is in the cache. If the page carries the kernel's mark, the mark is reported next, and
@@ -505,7 +506,7 @@ static __always_inline int on_page_fault(struct address_space *mapping, u64 inde
 SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 {
-	return on_page_fault(mapping, index);
+	return on_page_fault(read_only(mapping), index);
 }
 
 #include "functions.bpf.h"

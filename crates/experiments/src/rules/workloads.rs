@@ -278,7 +278,9 @@ mod tests {
 
     #[test]
     fn every_read_lies_inside_its_file() {
-        for workload in [runs(M), sparse_runs(M), clusters(M), long_requests(), skipping(M)].concat() {
+        for workload in
+            [runs(M), sparse_runs(M), clusters(M), long_requests(), skipping(M)].concat()
+        {
             let mut reads = workload.readers.iter().flatten();
             let is_inside =
                 |(file, (at, bytes)): &(usize, Read)| at + bytes <= workload.files[*file];

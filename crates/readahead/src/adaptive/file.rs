@@ -108,7 +108,9 @@ impl FileState {
             .or_else(|| at_the_start(context, &mut history.completion_rate));
         tally.passed_pages = passed;
         self.remember(context, passed);
-        if begun.is_none() && let Some(slot) = self.jumped_here(context) {
+        if begun.is_none()
+            && let Some(slot) = self.jumped_here(context)
+        {
             return self.found(slot, context, history);
         }
         match begun.or_else(|| self.at_a_likely_start(context, history)) {
