@@ -8,7 +8,7 @@ use readahead::{
     VolumeId,
 };
 
-/// Time between two reads.
+/// Time between two reads of pages that are cached. An absent page takes an access of the device more.
 const READ_NS: u64 = 2_000;
 
 /// Larger than any place that is read.
@@ -62,9 +62,10 @@ pub(crate) fn told<D: Driven>(
     view: &View,
 ) -> Vec<D::Access> {
     let mut body = Body { told: Vec::new(), cached: HashSet::new(), marks: Vec::new() };
-    let mut previous = None;
-    for (n, page) in pages.enumerate() {
-        let access = |trigger| Access {
+    let latency_ns = (view.cost.latency_s * 1e9) as u64;
+    let (mut previous, mut now) = (None, 0);
+    for page in pages {
+        let access = |trigger, now| Access {
             file: FileId(1),
             volume: VolumeId(1),
             open_file: OpenFileId(1),
@@ -76,19 +77,21 @@ pub(crate) fn told<D: Driven>(
             hint: Hint::Normal,
             file_pages: FILE_PAGES,
             kernel_window: 32,
-            now: n as u64 * READ_NS,
+            now,
         };
         if policy.wants_calls() {
-            body.tell(&mut policy, access(Trigger::Call), view);
+            body.tell(&mut policy, access(Trigger::Call, now), view);
         }
         if !body.cached.contains(&page) {
-            body.tell(&mut policy, access(Trigger::Absent), view);
+            body.tell(&mut policy, access(Trigger::Absent, now), view);
             body.cached.insert(page);
+            now += latency_ns;
         }
         if body.take_mark(page) {
-            body.tell(&mut policy, access(Trigger::Mark), view);
+            body.tell(&mut policy, access(Trigger::Mark, now), view);
         }
         previous = Some(page);
+        now += READ_NS;
     }
     body.told
 }
