@@ -28,8 +28,8 @@ pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// An environment variable. The value `functions` prefers functions to tracepoints, to compare the two.
 pub const HOOKS: &str = "BOWWAVE_HOOKS";
 
-/// Begins the name of each tracepoint's type.
-const TRACEPOINT_PREFIX: &[u8] = b"btf_trace_";
+/// Begins the name of each tracepoint's type, behind the end of the name before.
+const TRACEPOINT_PREFIX: &[u8] = b"\0btf_trace_";
 
 /// Lists the lockdown modes, with the current one in brackets.
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
@@ -226,9 +226,12 @@ pub fn tracepoints() -> HashSet<String> {
 
 /// The tracepoints among the names of types: each has a type `btf_trace_NAME`.
 fn tracepoints_in(type_names: &[u8]) -> HashSet<String> {
-    let types = type_names.split(|byte| *byte == 0);
-    let names = types.filter_map(|name| name.strip_prefix(TRACEPOINT_PREFIX));
-    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    let name_at = |at: usize| {
+        let rest = &type_names[at + TRACEPOINT_PREFIX.len()..];
+        let end = memchr::memchr(0, rest).unwrap_or(rest.len());
+        String::from_utf8_lossy(&rest[..end]).into_owned()
+    };
+    memchr::memmem::find_iter(type_names, TRACEPOINT_PREFIX).map(name_at).collect()
 }
 
 /// The functions of [`FUNCTIONS`] that this kernel has with these parameters.
