@@ -93,6 +93,11 @@ struct inode {
 	struct hlist_head i_dentry;
 };
 
+/* From 6.4 on. */
+struct bpf_iter_num {
+	unsigned long long __opaque[1];
+};
+
 struct xa_node {
 	unsigned char shift;
 	void *slots[64];

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What most tables fit in, in bytes: those of a process do. Longer ones take more calls.
-const MOST_TABLES_BYTES: usize = 4096;
+/// What the status of a process fits in, in bytes. Longer tables take more calls.
+const MOST_STATUS_BYTES: usize = 4096;
 
 /// Reads `path` as text. In a name that is not UTF-8 (of a mount point, mapped file or process),
 /// only the invalid bytes are replaced; the rest of the table stays.
@@ -14,7 +14,7 @@ const MOST_TABLES_BYTES: usize = 4096;
 /// If it cannot be read.
 pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
     // The kernel gives no size for such a file. A buffer that starts small would take a system call for each doubling.
-    let mut bytes = Vec::with_capacity(MOST_TABLES_BYTES);
+    let mut bytes = Vec::with_capacity(MOST_STATUS_BYTES);
     File::open(path)?.read_to_end(&mut bytes)?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|odd| String::from_utf8_lossy(odd.as_bytes()).into()))

@@ -119,31 +119,6 @@ fn misses_some_pages_apart_save_less_than_neighbours_do() {
     assert_eq!(asked(49_996), 0, "one page in four is used");
 }
 
-/// The share of the pages that a reader finds in the cache, which reads three pages at each of these distances.
-fn found_after(distances: &[u64]) -> f64 {
-    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
-    machine.cache.cost = VOLUME;
-    let mut at = 0;
-    for distance in distances {
-        machine.read(1, at, 3);
-        at += distance;
-    }
-    let tally = machine.policy.tally();
-    tally.used_pages as f64 / at as f64
-}
-
-#[test]
-fn a_reader_that_skips_pages_without_a_rule_reads_on() {
-    // Three requests in a row, and then a gap that no window covers to its end.
-    let irregular: Vec<u64> = (0..600).flat_map(|n| [3, 3, 60 + 97 * n % 480]).collect();
-    let found = found_after(&irregular);
-    assert!(found > 0.9, "{found}");
-    // Gaps that cost more than an access are not read.
-    let far: Vec<u64> = (0..600).flat_map(|n| [3, 3, 2_000 + 97 * n % 480]).collect();
-    let found = found_after(&far);
-    assert!(found < 0.1, "{found}");
-}
-
 #[test]
 fn the_marks_of_a_strided_stream_begin_no_other_between_its_pieces() {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);

@@ -3,7 +3,7 @@
 use readahead::adaptive::{Rule, Rules};
 use sim::MachineSpec;
 
-use super::workloads::{Workload, long_requests, runs, skipping};
+use super::workloads::{Workload, long_requests, runs};
 use super::{Parameters, time_under};
 use crate::experiment::{Experiment, ExperimentError};
 use crate::side_by_side::side_by_side;
@@ -38,7 +38,6 @@ pub(super) fn ablate(
         ("demo", demo::costs_with_rules(&all, &mut |share| progress(0.5 + share / 4.0))?),
         ("runs", costs_of(experiment, &runs(total), &all)?),
         ("requests", costs_of(experiment, &long_requests(), &all)?),
-        ("skips", costs_of(experiment, &skipping(total), &all)?),
     ];
     progress(1.0);
     let (mut figures, mut described, mut holds) = (Vec::new(), Vec::new(), true);

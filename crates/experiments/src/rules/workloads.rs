@@ -29,9 +29,6 @@ const MOST_HELD: u64 = 1024;
 /// Long requests of one reader.
 const LONG_REQUESTS: usize = 40;
 
-/// Bytes of a record that a program reads, or passes over.
-const RECORD: u64 = 12 * K;
-
 /// Number of readers in workloads with several.
 const READERS: u64 = 4;
 
@@ -251,36 +248,13 @@ pub(super) fn long_requests() -> Vec<Workload> {
     [128 * K, 256 * K, M, 2 * M, 4 * M, 8 * M].map(of).into()
 }
 
-/// One file, read in ascending order: some records in a row, and then the next ones at some distance. Listing an archive
-/// reads like that.
-pub(super) fn skipping(total: u64) -> Vec<Workload> {
-    let to = |most: u64| {
-        let mut random = Random::new(0);
-        let (mut reads, mut at) = (Vec::new(), 0);
-        while at < total {
-            reads.push((0, (at, RECORD)));
-            let skips = random.below(2) == 0;
-            at += RECORD * if skips { 1 + random.below(most / RECORD) } else { 1 };
-        }
-        Workload {
-            name: format!("skips up to {} KiB", most / K),
-            files: vec![at + RECORD],
-            readers: vec![reads],
-            compute: 0,
-        }
-    };
-    [64 * K, 256 * K, M].map(to).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_read_lies_inside_its_file() {
-        for workload in
-            [runs(M), sparse_runs(M), clusters(M), long_requests(), skipping(M)].concat()
-        {
+        for workload in [runs(M), sparse_runs(M), clusters(M), long_requests()].concat() {
             let mut reads = workload.readers.iter().flatten();
             let is_inside =
                 |(file, (at, bytes)): &(usize, Read)| at + bytes <= workload.files[*file];

@@ -35,8 +35,6 @@ pub(super) struct FileState {
     /// Who read it last.
     group: GroupId,
     streams: Streams,
-    /// How far a reader has last jumped beyond what was ahead of it, in pages; 0 if none has.
-    last_jump: u64,
     ended: Runs,
     curve: Curve,
     starts: Starts,
@@ -49,7 +47,6 @@ impl FileState {
         FileState {
             group: GroupId::default(),
             streams: Streams::new(),
-            last_jump: 0,
             ended: Runs::default(),
             curve: Curve::default(),
             starts: Starts::default(),
@@ -108,11 +105,6 @@ impl FileState {
             .or_else(|| at_the_start(context, &mut history.completion_rate));
         tally.passed_pages = passed;
         self.remember(context, passed);
-        if begun.is_none()
-            && let Some(slot) = self.jumped_here(context)
-        {
-            return self.found(slot, context, history);
-        }
         match begun.or_else(|| self.at_a_likely_start(context, history)) {
             Some(stream) => {
                 self.begun(stream.at_pace(Pace::unknown(passed)), context, history, tally)
@@ -201,15 +193,6 @@ impl FileState {
             }
         });
         if context.rules.have(Rule::Tail) { runs.tail_exponent() } else { 1.0 }
-    }
-
-    /// The stream whose reader goes on here after a jump. If its last jump was not as far, it skips pages without a rule,
-    /// and all of them are worth reading. Equal jumps are a stride.
-    fn jumped_here(&mut self, context: &AccessContext) -> Option<Slot> {
-        let jumped = context.rules.have(Rule::Jumps).then(|| self.streams.jumped(context));
-        let (slot, jump) = jumped.flatten()?;
-        let last = std::mem::replace(&mut self.last_jump, jump);
-        (last > 0 && last != jump).then_some(slot)
     }
 
     /// Takes the miss for the start of a run, if most misses of this file and its volume turned out to be one.

@@ -23,8 +23,6 @@ pub enum Rule {
     RoundEnds,
     /// A miss begins a run if most misses did.
     Starts,
-    /// A reader that skips a few pages beyond its window, without a rule, still reads on.
-    Jumps,
     /// A window that costs more than it saves is not requested.
     Pays,
     /// A forward stream is left to the kernel if its window is as good.
@@ -69,14 +67,13 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule with its name.
-    pub const ALL: [(Rule, &'static str); 27] = [
+    pub const ALL: [(Rule, &'static str); 26] = [
         (Rule::Tail, "tail"),
         (Rule::Completion, "completion"),
         (Rule::Ends, "ends"),
         (Rule::Sight, "sight"),
         (Rule::RoundEnds, "round ends"),
         (Rule::Starts, "starts"),
-        (Rule::Jumps, "jumps"),
         (Rule::Pays, "pays"),
         (Rule::LeftToKernel, "left to the kernel"),
         (Rule::Waits, "waits"),

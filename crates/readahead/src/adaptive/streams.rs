@@ -51,11 +51,6 @@ impl Streams {
         nearest.map(|(_, slot)| slot)
     }
 
-    /// The slot of the stream whose reader has jumped here, and how far, in pages.
-    pub(super) fn jumped(&self, context: &AccessContext) -> Option<(Slot, u64)> {
-        bits(self.taken).find_map(|slot| Some((slot, self.slots[slot].as_ref()?.jump(context)?)))
-    }
-
     pub(super) fn each(&mut self, mut look_at: impl FnMut(&mut Stream)) {
         bits(self.taken).for_each(|slot| {
             if let Some(stream) = &mut self.slots[slot] {

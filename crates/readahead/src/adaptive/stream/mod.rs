@@ -281,17 +281,6 @@ impl Stream {
         Some(from.abs_diff(self.reader).saturating_mul(self.step.unsigned_abs()))
     }
 
-    /// Pages from the reader's last access, which used what was ahead of it, to this one beyond the frontier; `None` if
-    /// the reader has made no such jump, or if the device streams fewer pages during an access.
-    pub(super) fn jump(&self, context: &AccessContext) -> Option<u64> {
-        let page = context.access.previous.filter(|_| self.is_contiguous())?;
-        let (from, _) = self.units(context.first, self.end_of(context))?;
-        let (previous, _) = self.units(page, page + 1)?;
-        let has_used = (self.reader..self.frontier).contains(&previous);
-        let jump = from.checked_sub(previous).filter(|_| has_used && from > self.frontier)?;
-        (real(jump) <= context.device.pages.stall_units()).then_some(jump)
-    }
-
     /// Whether its mark is what the access has touched.
     pub(super) fn has_marked(&self, context: &AccessContext) -> bool {
         let marked = |(from, to)| (from..to).contains(&self.mark);
