@@ -52,7 +52,7 @@ struct event {
 	u64 now_ns;		/* CLOCK_MONOTONIC */
 	u64 ino;
 	u64 page;
-	u64 previous;		/* the page last touched through this open file; ~0 if unknown */
+	u64 previous;		/* holds the byte behind the last read through this open file; ~0 if unknown */
 	u64 file_bytes;
 	u64 open_file;		/* an opaque identity; 0 if unknown */
 	u32 dev;		/* s_dev in the kernel's encoding: major << 20 | minor */

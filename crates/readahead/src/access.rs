@@ -70,7 +70,8 @@ pub struct Access<T = Trigger> {
     pub page: Page,
     /// Pages left in this request, from `page` on; at least 1.
     pub request: u32,
-    /// The page touched before this one through the same open file, if known.
+    /// The page touched before this one through the same open file, if known. The kernel tells where a read ended: if
+    /// that is the end of a page, live accesses give the page behind.
     pub previous: Option<Page>,
     /// Why the policy is asked.
     pub trigger: T,
