@@ -17,6 +17,12 @@ static __always_inline bool is_node(u64 entry)
 	return (entry & 3) == NODE_TAG && entry > 4096;
 }
 
+/* Slots of a node. */
+static __always_inline u64 slots(void)
+{
+	return bpf_core_field_size(struct xa_node, slots) / sizeof(void *);
+}
+
 /* On the way from the root of the page cache's tree to the entry of a page. */
 struct descent {
 	u64 index;
@@ -26,16 +32,15 @@ struct descent {
 /* Goes one level down. */
 static long descend(u64 level, void *data)
 {
-	const u64 slots = bpf_core_field_size(struct xa_node, slots) / sizeof(void *);
 	const u64 first = bpf_core_field_offset(struct xa_node, slots);
 	struct descent *descent = data;
 	u64 node = descent->entry - NODE_TAG, entry = 0, at;
 	u8 shift = BPF_CORE_READ((struct xa_node *)node, shift);
 
-	at = (descent->index >> shift) & (slots - 1);
+	at = (descent->index >> shift) & (slots() - 1);
 	bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + first + at * sizeof(entry)));
 	/* An entry of several slots is in the first one; the others hold that one's number. */
-	if ((entry & 3) == NODE_TAG && entry >> 2 < slots)
+	if ((entry & 3) == NODE_TAG && entry >> 2 < slots())
 		bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(node + first + (entry >> 2) * sizeof(entry)));
 	descent->entry = entry;
 	return !is_node(entry);
@@ -45,7 +50,6 @@ static long descend(u64 level, void *data)
  * The tree may change meanwhile. At worst that gives a wrong answer, as every memory access is checked. */
 static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 index)
 {
-	const u64 slots = bpf_core_field_size(struct xa_node, slots) / sizeof(void *);
 	u64 root = (u64)BPF_CORE_READ(mapping, i_pages.xa_head);
 	struct descent descent = { .index = index, .entry = root };
 	u8 shift;
@@ -54,7 +58,7 @@ static __always_inline u64 page_cache_entry(struct address_space *mapping, u64 i
 	if (!is_node(root))
 		return index ? 0 : root;
 	shift = BPF_CORE_READ((struct xa_node *)(root - NODE_TAG), shift);
-	if (index >> shift >= slots)
+	if (index >> shift >= slots())
 		return 0;
 	bpf_loop(TREE_LEVELS, descend, &descent, 0);
 	return descent.entry;
