@@ -16,7 +16,7 @@ pub fn read(bytes: &[u8]) {
         assert!(status.depth_mean() >= 0.0, "{status:?}");
         status.error_us();
     }
-    control::word(bytes);
+    control::Order::read(bytes);
     remove::is_serving(bytes, Path::new("/run/bowwave/lab/one/fuse"));
     layers::is_mounted_in(&text, Path::new("/run/bowwave/lab/one/mnt"));
     layers::schedulers_in(&text);

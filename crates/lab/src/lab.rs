@@ -10,7 +10,7 @@ use device::Spec;
 use linux::meminfo;
 
 use crate::claim::Claim;
-use crate::control::set_fast;
+use crate::control::Order;
 use crate::error::LabError;
 use crate::fault::Fault;
 use crate::layers;
@@ -141,7 +141,18 @@ impl Lab {
     /// # Errors
     /// If the server is gone.
     pub fn set_fast(&self, is_fast: bool) -> Result<(), LabError> {
-        set_fast(&self.state.fuse(), is_fast)
+        let order = if is_fast { Order::Fast } else { Order::Timed };
+        order.give(&self.state.fuse())
+    }
+
+    /// Has these faults from now on, and no others, while the delays are on.
+    ///
+    /// # Errors
+    /// If the device cannot have such a fault, or the server is gone.
+    pub fn set_faults(&self, faults: &[Fault]) -> Result<(), LabError> {
+        let size_bytes = self.state.size_bytes;
+        faults.iter().try_for_each(|fault| fault.check(size_bytes))?;
+        Order::Faults(faults.into()).give(&self.state.fuse())
     }
 
     /// Sets the kernel's own window, in KiB.
@@ -264,7 +275,7 @@ fn build(
     state.save()?;
     state.create_mount_points()?;
     state.server_pid = start_server(state, options)?;
-    set_fast(&state.fuse(), true)?;
+    Order::Fast.give(&state.fuse())?;
     go_on()?;
     let node = layers::attach_loop(&state.fuse().join("disk"), state.spec.is_rotational())
         .map_err(or_stopped)?;
@@ -278,7 +289,7 @@ fn build(
         layers::mount(&node, &state.mount_point()).map_err(or_stopped)?;
     }
     layers::set_queue(&node, "read_ahead_kb", &layers::STOCK_READ_AHEAD_KB.to_string())?;
-    set_fast(&state.fuse(), false)?;
+    Order::Timed.give(&state.fuse())?;
     state.block_device = Some(node);
     state.save()?;
     go_on()

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::claim::Claim;
-use crate::control::set_fast;
+use crate::control::Order;
 use crate::error::LabError;
 use crate::layers;
 use crate::state::{self, FUSE, MOUNT_POINT, State};
@@ -60,13 +60,13 @@ pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
     let nodes = attached_below(&fuse);
     // Programs that wait for a device that hangs can now end. Writing dirty pages back should not take the slow
     // device's time.
-    let _ = set_fast(&fuse, true);
+    let _ = Order::Fast.give(&fuse);
     let mut outcome = layers::await_users(&nodes);
     if outcome.is_ok() && layers::is_mounted(&mount_point) {
         outcome = layers::unmount(&mount_point, &nodes);
     }
     if matches!(outcome, Err(LabError::Busy { .. })) {
-        let _ = set_fast(&fuse, false);
+        let _ = Order::Timed.give(&fuse);
         return outcome;
     }
     for node in &nodes {

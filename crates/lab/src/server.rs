@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `disk` | the image; reads and writes take what the model says |
 //! | `status` | the counters, as JSON |
-//! | `control` | write `fast` to switch delays and faults off (while files are prepared), `timed` to switch them on |
+//! | `control` | write `fast` to switch delays and faults off (while files are prepared), `timed` to switch them on, `faults FAULT...` to have these faults and no others |
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use fuser::{
     ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
-use crate::control;
+use crate::control::Order;
 use crate::error::LabError;
 use crate::fault::{Fault, Faults, Kind};
 use crate::injected::Injected;
@@ -105,6 +105,21 @@ struct LabFiles {
 impl LabFiles {
     fn status(&self) -> Vec<u8> {
         serde_json::to_vec(&self.timer.status()).unwrap_or_default()
+    }
+
+    /// False, and nothing changes, if the device cannot have such a fault.
+    fn obey(&self, order: Order) -> bool {
+        match order {
+            Order::Fast => self.timer.set_fast(true),
+            Order::Timed => self.timer.set_fast(false),
+            Order::Faults(faults) => {
+                if faults.iter().any(|fault| fault.check(self.image.len()).is_err()) {
+                    return false;
+                }
+                self.timer.set_faults(Faults::new(faults));
+            }
+        }
+        true
     }
 
     fn snapshots(&self) -> MutexGuard<'_, HashMap<u64, Vec<u8>>> {
@@ -277,12 +292,9 @@ impl Filesystem for LabFiles {
                 };
                 self.timer.submit(Kind::Write, (offset, bytes), fate.answered, Box::new(answer));
             }
-            CONTROL => match control::word(data) {
-                Some(is_fast) => {
-                    self.timer.set_fast(is_fast);
-                    reply.written(data.len() as u32);
-                }
-                None => reply.error(Errno::EINVAL),
+            CONTROL => match Order::read(data).is_some_and(|order| self.obey(order)) {
+                true => reply.written(data.len() as u32),
+                false => reply.error(Errno::EINVAL),
             },
             _ => reply.error(Errno::EBADF),
         }

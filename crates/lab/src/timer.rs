@@ -68,7 +68,13 @@ pub(crate) struct Timer {
     changed: Condvar,
     /// When the delays were switched on; [`FAST`] if they are off.
     timed_since: AtomicU64,
-    faults: Faults,
+    faults: Mutex<Since<Faults>>,
+}
+
+/// What came at a time.
+struct Since<T> {
+    since: Nanos,
+    it: T,
 }
 
 /// The value of `timed_since` while requests are answered at once, without model and faults.
@@ -83,7 +89,7 @@ impl Timer {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             timed_since: AtomicU64::new(now()),
-            faults,
+            faults: Mutex::new(Since { since: now(), it: faults }),
         });
         let copiers = (0..COPYING_THREADS).map(|_| start_copier(&timer)).collect();
         let timing = Arc::clone(&timer);
@@ -100,13 +106,24 @@ impl Timer {
         }
     }
 
+    /// Has these faults from now on, in place of all others.
+    pub(crate) fn set_faults(&self, faults: Faults) {
+        *self.faults() = Since { since: now(), it: faults };
+    }
+
+    fn faults(&self) -> MutexGuard<'_, Since<Faults>> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What faults do to a request that comes now.
     pub(crate) fn fate(&self, kind: Kind, offset: u64, bytes: u64) -> Fate {
         match self.timed_since.load(Ordering::Relaxed) {
             FAST => Fate::good(bytes),
-            since => {
-                let since = Duration::from_nanos(now().saturating_sub(since));
-                let fate = self.faults.fate(since, kind, offset, bytes);
+            timed_since => {
+                let faults = self.faults();
+                let age_ns = now().saturating_sub(timed_since.max(faults.since));
+                let fate = faults.it.fate(Duration::from_nanos(age_ns), kind, offset, bytes);
+                drop(faults);
                 self.lock().status.faults += u64::from(fate != Fate::good(bytes));
                 fate
             }
