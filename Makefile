@@ -54,22 +54,23 @@ test:
 test-kernels:
 	@scripts/test-kernels $(KERNELS)
 
-# Seconds of each hostile program; schedules of little memory (seeds 1 to this number); kills of bowwave; an
-# administrator's writes of a window; operations on each file system; minutes of the soak.
+# Seconds of each hostile program; schedules of little memory (seeds 1 to this number), and of faults; kills of bowwave;
+# an administrator's writes of a window; operations on each file system; minutes of the soak.
 SECONDS ?= 120
 SCHEDULES ?= 200
+FAULTS ?= 1000
 KILLS ?= 200
 WRITES ?= 2000
 OPERATIONS ?= 1000000
 MINUTES ?= 20
 # crates/bowwave/tests/NAME.
-TORTURES ?= strangers failpoints fetch reload kills recorder_kills administrator thrash fsx suites soak
+TORTURES ?= strangers failpoints fetch reload kills recorder_kills administrator thrash faults fsx suites soak
 
 torture:
 	@scripts/setup tests
 	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_TORTURE=1 BOWWAVE_TORTURE_SECONDS=$(SECONDS) BOWWAVE_SCHEDULES=$(SCHEDULES) \
-		BOWWAVE_KILLS=$(KILLS) BOWWAVE_WRITES=$(WRITES) BOWWAVE_OPERATIONS=$(OPERATIONS) \
-		BOWWAVE_SOAK_SECONDS=$$(($(MINUTES) * 60)) \
+		BOWWAVE_FAULTS=$(FAULTS) BOWWAVE_KILLS=$(KILLS) BOWWAVE_WRITES=$(WRITES) \
+		BOWWAVE_OPERATIONS=$(OPERATIONS) BOWWAVE_SOAK_SECONDS=$$(($(MINUTES) * 60)) \
 		cargo test --locked $(FEATURES) -p bowwave $(addprefix --test ,$(TORTURES)) --no-fail-fast \
 		-- --nocapture --test-threads 1
 

@@ -103,7 +103,7 @@ fn advice_given_after_the_last_read_stays_when_the_window_is_given_back() {
             let is_to_be_kept = !is_killed || advice == Advice::Random;
             let when = format!("{advice:?}, killed: {is_killed}");
             assert!(is_kept || !is_to_be_kept, "{when}: {requests}, {expected} advised, {own} not");
-            assert_eq!(windows::left_over(bench.state.path()), 0, "{when}: left over");
+            assert_eq!(windows::left_over(&bench.lab, bench.state.path()), 0, "{when}: left over");
         }
     }
 }

@@ -99,7 +99,7 @@ impl Bench {
             is_killed || status.success() || status.signal() == Some(libc::SIGTERM),
             "{status}"
         );
-        (is_killed, windows::left_over(self.state.path()) > 0)
+        (is_killed, windows::left_over(&self.lab, self.state.path()) > 0)
     }
 }
 
@@ -121,7 +121,7 @@ fn programs_do_not_notice_random_kills_and_every_window_is_as_before() {
     let (seed, wanted) = (trial::seed(), trial::number("BOWWAVE_KILLS", 5, 200));
     let Some(bench) = Bench::new(seed) else { return };
     let mut random = Random(seed);
-    let of_devices = windows::of_devices();
+    let of_devices = windows::of_devices(&bench.lab);
     let (mut killed, mut left) = (0, 0);
     // On a busy machine none may come at a moment that counts.
     while killed < wanted || (left == 0 && killed < wanted + MOST_MORE) {
@@ -150,7 +150,11 @@ fn programs_do_not_notice_random_kills_and_every_window_is_as_before() {
             let when = format!("seed {seed}, after {killed} kills");
             windows::are_as_before(&bench.lab, bench.state.path(), file, requests, &when);
         }
-        windows::devices_are_as(&of_devices, &format!("seed {seed}, after {killed} kills"));
+        windows::devices_are_as(
+            &bench.lab,
+            &of_devices,
+            &format!("seed {seed}, after {killed} kills"),
+        );
     }
     assert!(left > 0, "no kill has come while a window was changed");
 }

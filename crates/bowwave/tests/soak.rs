@@ -147,7 +147,7 @@ fn what_goes_on_for_long_does_not_make_it_grow() {
         while ended.elapsed() < MOST_WAITING {
             now = bench.sample(&daemon, begun).1;
             let is_idle = now[1] <= descriptors && now[2] <= threads;
-            if is_idle && windows::left_over(bench.state.path()) == 0 {
+            if is_idle && windows::left_over(&bench.lab, bench.state.path()) == 0 {
                 break;
             }
             thread::sleep(Duration::from_millis(100));
@@ -155,8 +155,12 @@ fn what_goes_on_for_long_does_not_make_it_grow() {
         println!("{:.1} s after the end: {now:?}", ended.elapsed().as_secs_f64());
         assert!(now[1] <= descriptors, "{} descriptors, {descriptors} at the beginning", now[1]);
         assert!(now[2] <= threads, "{} threads, {threads} at the beginning", now[2]);
-        assert_eq!(windows::left_over(bench.state.path()), 0, "windows of files that are closed");
+        assert_eq!(
+            windows::left_over(&bench.lab, bench.state.path()),
+            0,
+            "windows of files that are closed"
+        );
     }
     daemon.end();
-    assert_eq!(windows::left_over(bench.state.path()), 0, "windows after the end");
+    assert_eq!(windows::left_over(&bench.lab, bench.state.path()), 0, "windows after the end");
 }

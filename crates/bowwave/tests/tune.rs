@@ -7,6 +7,7 @@ mod own;
 mod removals;
 mod stage;
 mod trial;
+mod windows;
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -93,7 +94,7 @@ impl Bench {
     }
 
     fn journals(&self) -> usize {
-        fs::read_dir(linux::knob::JOURNALS).map_or(0, Iterator::count)
+        windows::journals(self.lab.block_device())
     }
 
     /// Starts tuning and returns once it has set another window.

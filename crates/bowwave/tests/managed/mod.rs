@@ -40,8 +40,13 @@ pub(crate) struct Bench {
 impl Bench {
     /// With an empty ext4 on the device `net`; `None` where labs or eBPF do not work.
     pub(crate) fn of(purpose: &str, size_bytes: u64) -> Option<Self> {
+        Bench::on("net", purpose, size_bytes)
+    }
+
+    /// With an empty ext4 on that device.
+    pub(crate) fn on(device: &str, purpose: &str, size_bytes: u64) -> Option<Self> {
         possible()?;
-        let (alone, lab) = stage::lab(purpose, "net", size_bytes, "ext4");
+        let (alone, lab) = stage::lab(purpose, device, size_bytes, "ext4");
         Some(Bench { lab, state: stage::state(), _alone: alone })
     }
 }
