@@ -73,13 +73,21 @@ pub fn write_durably(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 /// Removes the drafts that killed processes left next to `path`.
 pub fn forget_drafts(path: &Path) {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
-    let begins = format!("{}{DRAFT}", name.display());
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().strip_prefix(&begins).is_some_and(is_number) {
+        let draft = entry.file_name();
+        if draft != name && final_name(&draft.to_string_lossy()) == name.to_string_lossy() {
             // Another process may have removed it.
             let _ = fs::remove_file(entry.path());
         }
+    }
+}
+
+/// The name of the file that a draft of this name is to replace. The name itself, if it is not that of a draft.
+pub fn final_name(name: &str) -> &str {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match name.rsplit_once(DRAFT) {
+        Some((of, process)) if is_number(process) => of,
+        _ => name,
     }
 }
 

@@ -12,7 +12,7 @@
 //!              Nobody --reported as an orphan--> Engine
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -36,15 +36,17 @@ pub(super) fn own_ledger(state: &Path) -> PathBuf {
     state.join(format!("{PREFIX}-{}{SUFFIX}", std::process::id()))
 }
 
-/// The ledgers in `state` whose process has ended without restoring its windows.
-pub(super) fn orphaned_ledgers(state: &Path) -> Vec<PathBuf> {
+/// The ledgers in `state` whose process has ended without restoring its windows. Of one that was killed while it wrote
+/// its first entry, only a draft may be there.
+pub(super) fn orphaned_ledgers(state: &Path) -> BTreeSet<PathBuf> {
     let files = fs::read_dir(state).into_iter().flatten().flatten();
-    let orphaned = files.filter(|file| {
+    let orphaned = files.filter_map(|file| {
         let name = file.file_name().to_string_lossy().into_owned();
-        let keeper = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
-        keeper.is_some_and(|pid| !is_bowwave(pid.trim_start_matches('-')))
+        let name = linux::whole::final_name(&name);
+        let keeper = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+        (!is_bowwave(keeper.trim_start_matches('-'))).then(|| state.join(name))
     });
-    orphaned.map(|file| file.path()).collect()
+    orphaned.collect()
 }
 
 /// Whether this process is a bowwave: its number may have gone to another program.
@@ -368,6 +370,19 @@ mod tests {
         let ledger = [&line(1), &b"\n\xff{\n"[..], &line(2), b"\n", &line(3)[..20]].concat();
         let whole: Vec<u64> = entries(&ledger).map(|given| given.ino).collect();
         assert_eq!(whole, [1, 2]);
+    }
+
+    #[test]
+    fn a_ledger_of_which_a_killed_run_left_only_a_draft_is_taken_over_and_nothing_stays() {
+        let state = tempfile::tempdir().expect("a folder");
+        let names = ["given-windows-0.jsonl.new-0", "given-windows-0.jsonl.new", "other.new-0"];
+        names.map(|name| fs::write(state.path().join(name), "{").expect("written"));
+        let orphaned = orphaned_ledgers(state.path());
+        assert_eq!(orphaned, BTreeSet::from([state.path().join("given-windows-0.jsonl")]));
+        let mut ledger = Ledger::open(own_ledger(state.path()));
+        orphaned.iter().for_each(|path| ledger.adopt(path));
+        let is_there = names.map(|name| state.path().join(name).exists());
+        assert_eq!(is_there, [false, true, true]);
     }
 
     #[test]
