@@ -1,9 +1,10 @@
 //! Random operations on files, while bowwave reads ahead of them and drops behind them whatever it may: each read gives
 //! what was written, as a model in memory tells, and so does the disk in the end. (After `fsx`, the file system
-//! exerciser.)
+//! exerciser.) So does fio, which verifies what it has written ([`verified`]).
 //!
-//! BOWWAVE_OPERATIONS says how many on each file system (4,000, or a million with BOWWAVE_TORTURE=1), BOWWAVE_SEED
-//! which. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
+//! BOWWAVE_OPERATIONS says how many on each file system (4,000, or a million with BOWWAVE_TORTURE=1), BOWWAVE_FIO_ROUNDS
+//! how often fio writes (once, or 10 times larger files), BOWWAVE_SEED what they do. Skipped where labs or eBPF do not
+//! work, unless BOWWAVE_REQUIRE_LIVE=1 makes that a failure.
 
 mod ground;
 #[path = "../managed/mod.rs"]
@@ -12,10 +13,13 @@ mod mapped;
 mod modelled;
 #[path = "../own/mod.rs"]
 mod own;
+#[path = "../programs/mod.rs"]
+mod programs;
 #[path = "../stage/mod.rs"]
 mod stage;
 #[path = "../trial/mod.rs"]
 mod trial;
+mod verified;
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,5 +1,8 @@
 //! Programs that know nothing of bowwave and check what they read, over and over: `cp`, fio and SQLite.
 
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,6 +16,7 @@ use crate::stage::skipped;
 use crate::trial::Random;
 
 const COPIED_BYTES: usize = 12 << 20;
+const FIO_MIB: u64 = 6;
 
 /// Writes and replaces rows, reads them back cold, and has the database checked.
 const SQLITE: &str = "
@@ -53,18 +57,15 @@ pub(crate) struct Programs {
 impl Programs {
     /// Begins in that folder; `None` where one of them is not installed.
     pub(crate) fn begin(folder: &Path, seed: u64) -> Option<Programs> {
-        for program in ["fio", "python3"] {
-            if Command::new(program).arg("--version").output().is_err() {
-                return skipped(&format!("no {program}; `scripts/setup tests` installs it"));
-            }
-        }
+        installed("fio")?;
+        installed("python3")?;
         let mut programs = Programs { is_over: Arc::default(), loops: Vec::new() };
         let (original, copy) = (folder.join("original"), folder.join("copy"));
         let content = Random(seed).noise(COPIED_BYTES);
         fs::write(&original, &content).expect("room on the lab");
         programs.repeat("cp", move |_| copies(&original, &copy, &content));
         let place = folder.to_owned();
-        programs.repeat("fio", move |round| succeeds(&mut fio(&place, seed + round)));
+        programs.repeat("fio", move |round| succeeds(&mut fio(&place, FIO_MIB, seed + round, &[])));
         let database = folder.join("database");
         programs.repeat("SQLite", move |round| {
             let mut python = Command::new("python3");
@@ -120,10 +121,20 @@ fn copies(original: &Path, copy: &PathBuf, content: &[u8]) {
     assert!(fs::read(copy).expect("it is there") == content, "the copy is another one");
 }
 
-/// Before it verifies, fio writes everything to the disk, and has it evicted.
-fn fio(folder: &Path, seed: u64) -> Command {
+/// `None` where a program is not installed.
+pub(crate) fn installed(program: &str) -> Option<()> {
+    match Command::new(program).arg("--version").output() {
+        Ok(_) => Some(()),
+        Err(_) => skipped(&format!("no {program}; `scripts/setup tests` installs it")),
+    }
+}
+
+/// Writes two files of that size, one in random order. Before it verifies, fio writes everything to the disk, and asks
+/// for its eviction.
+pub(crate) fn fio(folder: &Path, mib: u64, seed: u64, options: &[&str]) -> Command {
     let mut fio = Command::new("fio");
-    fio.args(["--output-format=terse", "--ioengine=psync", "--fallocate=none", "--size=6M"]);
+    fio.args(["--output-format=terse", "--ioengine=psync", "--fallocate=none"]).args(options);
+    fio.arg(format!("--size={mib}M"));
     fio.args(["--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"])
         .arg(format!("--randseed={seed}"));
     fio.arg(format!("--directory={}", folder.display()));
@@ -132,7 +143,7 @@ fn fio(folder: &Path, seed: u64) -> Command {
     fio
 }
 
-fn succeeds(command: &mut Command) {
+pub(crate) fn succeeds(command: &mut Command) {
     let output = command.output().expect("it is installed");
     let said = [output.stdout, output.stderr].concat();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said));
