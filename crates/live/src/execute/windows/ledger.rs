@@ -376,7 +376,9 @@ mod tests {
     fn a_ledger_of_which_a_killed_run_left_only_a_draft_is_taken_over_and_nothing_stays() {
         let state = tempfile::tempdir().expect("a folder");
         let names = ["given-windows-0.jsonl.new-0", "given-windows-0.jsonl.new", "other.new-0"];
-        names.map(|name| fs::write(state.path().join(name), "{").expect("written"));
+        for name in names {
+            fs::write(state.path().join(name), "{").expect("written");
+        }
         let orphaned = orphaned_ledgers(state.path());
         assert_eq!(orphaned, BTreeSet::from([state.path().join("given-windows-0.jsonl")]));
         let mut ledger = Ledger::open(own_ledger(state.path()));
