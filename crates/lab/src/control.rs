@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::error::LabError;
-use crate::fault::{Fault, FaultError};
+use crate::fault::Fault;
 
 const FAST: &str = "fast";
 const TIMED: &str = "timed";
@@ -47,14 +47,15 @@ impl Order {
 
     /// What a written text orders; `None` if it is no order.
     pub(crate) fn read(data: &[u8]) -> Option<Order> {
-        let mut words = std::str::from_utf8(data).ok()?.split_ascii_whitespace();
-        match (words.next()?, words) {
-            (FAST, mut rest) => rest.next().is_none().then_some(Order::Fast),
-            (TIMED, mut rest) => rest.next().is_none().then_some(Order::Timed),
-            (FAULTS, rest) => {
-                let faults: Result<_, FaultError> = rest.map(str::parse).collect();
-                faults.ok().map(Order::Faults)
-            }
+        let words: Vec<&str> = std::str::from_utf8(data).ok()?.split_ascii_whitespace().collect();
+        match words.as_slice() {
+            [FAST] => Some(Order::Fast),
+            [TIMED] => Some(Order::Timed),
+            [FAULTS, faults @ ..] => faults
+                .iter()
+                .map(|text| text.parse().ok())
+                .collect::<Option<_>>()
+                .map(Order::Faults),
             _ => None,
         }
     }

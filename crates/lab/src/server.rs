@@ -292,10 +292,10 @@ impl Filesystem for LabFiles {
                 };
                 self.timer.submit(Kind::Write, (offset, bytes), fate.answered, Box::new(answer));
             }
-            CONTROL => match Order::read(data).is_some_and(|order| self.obey(order)) {
-                true => reply.written(data.len() as u32),
-                false => reply.error(Errno::EINVAL),
-            },
+            CONTROL if Order::read(data).is_some_and(|order| self.obey(order)) => {
+                reply.written(data.len() as u32);
+            }
+            CONTROL => reply.error(Errno::EINVAL),
             _ => reply.error(Errno::EBADF),
         }
     }

@@ -58,6 +58,9 @@ struct Inner {
     /// Requests that the model has served and a fault delays: until when, by their number.
     held: BTreeMap<(Nanos, u64), Waiting>,
     next_id: u64,
+    faults: Faults,
+    /// When the device got these faults.
+    faulty_since: Nanos,
     /// Without the figures of model and pacing, which [`Timer::status`] adds.
     status: Status,
 }
@@ -68,13 +71,6 @@ pub(crate) struct Timer {
     changed: Condvar,
     /// When the delays were switched on; [`FAST`] if they are off.
     timed_since: AtomicU64,
-    faults: Mutex<Since<Faults>>,
-}
-
-/// What came at a time.
-struct Since<T> {
-    since: Nanos,
-    it: T,
 }
 
 /// The value of `timed_since` while requests are answered at once, without model and faults.
@@ -84,12 +80,12 @@ impl Timer {
     /// Starts the timing threads, which live as long as the process.
     pub(crate) fn start(pacing: Pacing, injected: Injected, faults: Faults) -> Arc<Self> {
         let (waiting, held) = (HashMap::new(), BTreeMap::new());
-        let inner = Inner { pacing, waiting, held, next_id: 0, status: Status::default() };
+        let (next_id, faulty_since, status) = (0, now(), Status::default());
+        let inner = Inner { pacing, waiting, held, next_id, faults, faulty_since, status };
         let timer = Arc::new(Timer {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             timed_since: AtomicU64::new(now()),
-            faults: Mutex::new(Since { since: now(), it: faults }),
         });
         let copiers = (0..COPYING_THREADS).map(|_| start_copier(&timer)).collect();
         let timing = Arc::clone(&timer);
@@ -108,11 +104,8 @@ impl Timer {
 
     /// Has these faults from now on, in place of all others.
     pub(crate) fn set_faults(&self, faults: Faults) {
-        *self.faults() = Since { since: now(), it: faults };
-    }
-
-    fn faults(&self) -> MutexGuard<'_, Since<Faults>> {
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut inner = self.lock();
+        (inner.faults, inner.faulty_since) = (faults, now());
     }
 
     /// What faults do to a request that comes now.
@@ -120,11 +113,10 @@ impl Timer {
         match self.timed_since.load(Ordering::Relaxed) {
             FAST => Fate::good(bytes),
             timed_since => {
-                let faults = self.faults();
-                let age_ns = now().saturating_sub(timed_since.max(faults.since));
-                let fate = faults.it.fate(Duration::from_nanos(age_ns), kind, offset, bytes);
-                drop(faults);
-                self.lock().status.faults += u64::from(fate != Fate::good(bytes));
+                let mut inner = self.lock();
+                let age_ns = now().saturating_sub(timed_since.max(inner.faulty_since));
+                let fate = inner.faults.fate(Duration::from_nanos(age_ns), kind, offset, bytes);
+                inner.status.faults += u64::from(fate != Fate::good(bytes));
                 fate
             }
         }
@@ -329,6 +321,19 @@ mod tests {
         timer.set_fast(true);
         assert_eq!(inbox.recv(), Ok(Some(4096)), "also what the model has not served yet");
         assert_eq!(timer.status().faults, 2);
+    }
+
+    #[test]
+    fn new_faults_take_the_place_of_the_old_ones() {
+        let timer = timer(&["vanish"]);
+        let served = || timer.fate(Kind::Read, 0, 4096).served;
+        assert_eq!(served(), None);
+        timer.set_faults(Faults::new(vec!["vanish@3600".parse().expect("a fault")]));
+        assert_eq!(served(), Some(4096), "it comes an hour later");
+        timer.set_faults(Faults::new(vec!["eio:7".parse().expect("a fault")]));
+        assert_eq!(served(), None);
+        timer.set_fast(true);
+        assert_eq!(served(), Some(4096), "without delays there are no faults");
     }
 
     #[test]
