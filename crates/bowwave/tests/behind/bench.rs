@@ -39,7 +39,7 @@ pub(crate) fn bench_with(device: &str, fs_type: &str) -> Option<Bench> {
         eprintln!("skipped: {reason}");
         return None;
     }
-    let (alone, lab) = stage::lab("behind", device, 768 * MB, fs_type);
+    let (alone, lab) = stage::lab("behind", device, 1536 * MB, fs_type);
     lab.set_fast(true).expect("fast");
     Some(Bench { lab, state: stage::state(), _alone: alone })
 }

@@ -1,4 +1,4 @@
-//! Other file systems than ext4, unmounting, and a stick that is slower than who writes to it.
+//! Unmounting, and a stick that is slower than who writes to it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,43 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, MB, bench_with, bytes, end, evict, is_gone, resident, text};
-use crate::cgroup::Cgroup;
-use crate::small_memory::{KEPT, at_best, disturbed};
-
-/// Of btrfs what a reader or a writer leaves when it ends stays, so memory must bear that, too.
-fn a_working_set_survives_on(fs_type: &str) {
-    let Some(bench) = bench_with("net", fs_type) else { return };
-    let Some(cgroup) = Cgroup::with_memory(Some(160 * MB)) else { return };
-    let large = bench.cold("large", 256 * MB);
-    let copy = bench.lab.mount_point().join("copy");
-    let jobs: [&[&str]; 2] =
-        [&["cat", text(&large)], &["cp", "--reflink=never", text(&large), text(&copy)]];
-    for job in jobs {
-        let left = at_best(|| {
-            evict(&large);
-            let _ = fs::remove_file(&copy);
-            disturbed(&bench, &["--drop-behind"], job, &cgroup)
-        });
-        let Some(left) = left else { return };
-        assert!(left >= KEPT, "{job:?}: {left} of the working set");
-    }
-}
-
-#[test]
-fn a_working_set_survives_on_ext4() {
-    a_working_set_survives_on("ext4");
-}
-
-#[test]
-fn a_working_set_survives_on_xfs() {
-    a_working_set_survives_on("xfs");
-}
-
-#[test]
-fn a_working_set_survives_on_btrfs() {
-    a_working_set_survives_on("btrfs");
-}
+use crate::bench::{Bench, MB, bench_with, bytes, end, is_gone, resident};
 
 fn can_be_unmounted_while_it_is_dropped_behind(fs_type: &str) {
     let Some(bench) = bench_with("net", fs_type) else { return };

@@ -19,6 +19,7 @@ mod small_memory;
 #[path = "../stage/mod.rs"]
 mod stage;
 mod told;
+mod working_set;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

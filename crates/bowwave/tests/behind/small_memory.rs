@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::bench::{Bench, MB, bench, bench_with, comes_true, evict, resident, summary_of, text};
+use crate::bench::{MB, bench, bench_with, comes_true, evict, resident, summary_of, text};
 use crate::cgroup::Cgroup;
 use crate::own::Own;
 use crate::removals::Watched;
@@ -25,40 +25,6 @@ fn work_with(cgroup: &Cgroup, file: &Path) {
 
 const WORKING_SET_BYTES: u64 = 32 * MB;
 
-/// The part of a working set that `bowwave run` of this command leaves in the cgroup; `None` where the kernel
-/// does not trace.
-pub(crate) fn disturbed(
-    bench: &Bench,
-    options: &[&str],
-    command: &[&str],
-    cgroup: &Cgroup,
-) -> Option<f64> {
-    let working_set = bench.cold("working-set", WORKING_SET_BYTES);
-    let mut watched = Watched::new(&working_set)?;
-    work_with(cgroup, &working_set);
-    // The machine may have reclaimed a page of it already.
-    let before = watched.kept();
-    assert!(before >= WORKING_SET_BYTES * 99 / 100, "it fits: {}", watched.story());
-    let done = summary_of(cgroup.hold(&bench.run(options, command)));
-    eprintln!("{options:?} {command:?}: {done}");
-    Some(watched.kept() as f64 / before as f64)
-}
-
-/// The best of three attempts: if the machine is busy, a job may fill this memory before bowwave comes to drop
-/// anything.
-pub(crate) fn at_best(mut attempt: impl FnMut() -> Option<f64>) -> Option<f64> {
-    let mut best = attempt()?;
-    for _ in 0..2 {
-        if best < KEPT {
-            best = best.max(attempt()?);
-        }
-    }
-    Some(best)
-}
-
-/// The part of a working set that stays, at least.
-pub(crate) const KEPT: f64 = 0.99;
-
 /// A program that reads a large file here and there may come again, whatever the file's size.
 #[test]
 fn what_is_read_at_random_stays_unless_everything_shall_go() {
@@ -73,28 +39,6 @@ fn what_is_read_at_random_stays_unless_everything_shall_go() {
     let done = summary_of(cgroup.hold(&bench.run(&["--drop-behind=auto"], &command)));
     let kept = watched.kept();
     assert!(kept >= 200 * 65536, "{kept} bytes, {done}: {}", watched.story());
-}
-
-#[test]
-fn a_working_set_survives_reading_and_copying_more_than_memory() {
-    let Some(bench) = bench() else { return };
-    let Some(cgroup) = Cgroup::with_memory(Some(128 * MB)) else { return };
-    let large = bench.cold("large", 256 * MB);
-    let copy = bench.lab.mount_point().join("copy");
-    let jobs: [&[&str]; 2] =
-        [&["cat", text(&large)], &["cp", "--reflink=never", text(&large), text(&copy)]];
-    for job in jobs {
-        // Asked for, and by itself, as the file is larger than half of this memory.
-        for options in [&["--drop-behind"][..], &[]] {
-            let left = at_best(|| {
-                evict(&large);
-                let _ = fs::remove_file(&copy);
-                disturbed(&bench, options, job, &cgroup)
-            });
-            let Some(left) = left else { return };
-            assert!(left >= KEPT, "{job:?} {options:?}: {left} of the working set");
-        }
-    }
 }
 
 /// Copies, and then reads the first page when it is told to, behind which the kernel reads on.
