@@ -11,7 +11,7 @@ use controller::ids::{CgroupId, Tgid};
 use controller::{Input, MemoryStats, Nanos};
 use linux::cgroup::{Place, is_throttled};
 use linux::process::user;
-use linux::{meminfo, psi};
+use linux::{meminfo, psi, sys};
 
 /// Look up again after this time.
 const FRESH_NS: Nanos = 1_000_000_000;
@@ -32,7 +32,8 @@ pub(crate) struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reader {
     pub(crate) group: CgroupId,
-    /// It may read only so much per second (`io.max`), and bowwave's reads would not count against that.
+    /// It may read only so much per second (`io.max`), and bowwave's reads would not count against that; or only what
+    /// others leave (`ionice -c 3`), and a scheduler gives each of its requests a turn, of whatever length.
     pub(crate) is_throttled: bool,
 }
 
@@ -95,7 +96,10 @@ impl Memory {
         let CgroupMemory { file_bytes, stalled_percent, .. } = memory;
         let user = if file_bytes.is_none() { user(tgid) } else { None };
         let (cgroup, is_report_due) = self.group_id(now, Group { place, user });
-        let reader = Reader { group: cgroup, is_throttled: is_throttled(tgid) };
+        let reader = Reader {
+            group: cgroup,
+            is_throttled: is_throttled(tgid) || sys::reads_when_idle(tgid),
+        };
         self.processes.insert(tgid, (reader, now));
         let stats = MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent };
         (reader, is_report_due.then_some(Input::MemoryStats(stats)))

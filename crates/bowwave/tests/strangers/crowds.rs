@@ -175,7 +175,7 @@ impl Victim {
 }
 
 /// A stranger that has said that it is at it.
-fn ready(mut stranger: Own) -> Own {
+pub(crate) fn ready(mut stranger: Own) -> Own {
     let mut said = String::new();
     let words = stranger.stdout.take().expect("piped");
     BufReader::new(words).read_line(&mut said).expect("a line");

@@ -9,6 +9,7 @@ mod backward;
 #[path = "../cgroup/mod.rs"]
 mod cgroup;
 mod crowds;
+mod idle;
 #[path = "../managed/mod.rs"]
 mod managed;
 mod opened;
@@ -16,6 +17,7 @@ mod opened;
 mod own;
 #[path = "../stage/mod.rs"]
 mod stage;
+mod traced;
 #[path = "../windows/mod.rs"]
 mod windows;
 

@@ -45,13 +45,14 @@ impl Submission {
 }
 
 impl Batch {
-    /// Opens the file, and asks for its ranges with the reader's I/O priority.
+    /// Opens the file, and asks for its ranges, with the reader's I/O priority.
     ///
     /// # Errors
     /// If the file cannot be reached or opened, or the kernel refuses a range. The ranges after that are not requested.
     pub(super) fn run(&self, volume: &Volume, submission: &Submission) -> io::Result<()> {
-        let file = handles::open_file(self.of, &volume.mount)?;
+        // Opening it may read from the disk, too.
         sys::take_priority_of(self.of.tgid);
+        let file = handles::open_file(self.of, &volume.mount)?;
         let _turn = submission.is_serial().then(|| {
             // It is held briefly: submitting takes a fraction of the time of reading.
             submission.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner)

@@ -26,6 +26,8 @@ pub(super) struct ReadRemembered {
 impl ReadRemembered {
     /// Reads the ranges ahead. On a device that serves one access at a time, in the order of their places on it.
     pub(super) fn run(&self, volume: &Volume, is_serial: bool) -> Completed {
+        // The thread may have that of another job's reader. The command has the same as bowwave, which has begun it.
+        sys::take_priority_of(std::process::id());
         let mut reader = Reader { job: self, volume, leases: Leases::read(), opened: None };
         let ranges = self.ranges();
         let mut found = vec![Found::Gone; ranges.len()];

@@ -19,6 +19,7 @@ const MOST_ENTRIES: usize = 1 << 16;
 
 /// Lists the directory, and keeps the names in `listings`.
 pub(in crate::execute) fn run(job: &List, mount: &Mount, listings: &Listings) -> Completed {
+    sys::take_priority_of(job.tgid);
     let listing = list(job, mount, listings).ok().map(|(listing, names)| {
         listings.keep(job.ticket, names);
         listing

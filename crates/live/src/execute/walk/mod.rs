@@ -1,4 +1,4 @@
-//! Lists directories and reads their files ahead, with the rights of the reading process.
+//! Lists directories and reads their files ahead, with the rights and the I/O priority of the reading process.
 //!
 //! ```text
 //!   List ------> up to 8 threads   getdents: names --> Listings (shared), the rest --> answer

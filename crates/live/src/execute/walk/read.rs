@@ -27,6 +27,7 @@ pub(in crate::execute) fn run(
     listings: &Listings,
     is_serial: bool,
 ) -> Completed {
+    sys::take_priority_of(job.tgid);
     let begun = Process::open(job.tgid).and_then(|it| Ok((it, Rights::of(job.tgid)?)));
     let (files, bytes) = match begun {
         Ok((process, rights)) => {
