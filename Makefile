@@ -67,7 +67,8 @@ MINUTES ?= 20
 TORTURES ?= strangers failpoints fetch reload kills recorder_kills administrator thrash faults fsx suites soak
 
 torture:
-	@scripts/setup tests
+	@scripts/setup torture
+	@scripts/fetch-suites
 	BOWWAVE_REQUIRE_LIVE=1 BOWWAVE_TORTURE=1 BOWWAVE_TORTURE_SECONDS=$(SECONDS) BOWWAVE_SCHEDULES=$(SCHEDULES) \
 		BOWWAVE_FAULTS=$(FAULTS) BOWWAVE_KILLS=$(KILLS) BOWWAVE_WRITES=$(WRITES) \
 		BOWWAVE_OPERATIONS=$(OPERATIONS) BOWWAVE_SOAK_SECONDS=$$(($(MINUTES) * 60)) \
