@@ -70,6 +70,14 @@ impl Lab {
         self.folder().join("fuse/disk")
     }
 
+    /// Its block device.
+    fn device(&self) -> String {
+        let mounts = mounts();
+        let is_its = |line: &&str| line.contains(&self.0) && line.contains("/mnt ");
+        let line = mounts.lines().find(is_its).expect("it is mounted");
+        line.split(' ').next().expect("a device").to_owned()
+    }
+
     fn is_attached(&self) -> bool {
         let devices = fs::read_dir("/sys/block").expect("it is there").flatten();
         let backing = devices.map(|device| device.path().join("loop/backing_file"));
@@ -261,23 +269,42 @@ fn a_lab_keeps_nobodys_folder_from_being_unmounted() {
     assert!(lab.run("down").status.success());
 }
 
+/// The I/O scheduler of a loop device, such as `[none] mq-deadline kyber`.
+fn schedulers(device: &str) -> String {
+    let name = Path::new(device).file_name().expect("a name");
+    let queue = Path::new("/sys/block").join(name).join("queue/scheduler");
+    fs::read_to_string(queue).expect("it is there")
+}
+
+#[test]
+fn a_scheduler_is_that_of_one_lab_and_not_of_the_next_one_on_its_device() {
+    let Some(lab) = Lab::new("scheduler") else { return };
+    let up = lab.command("up").args(["--scheduler", "mq-deadline"]).output().expect("it runs");
+    assert!(up.status.success(), "{}", said(&up));
+    let device = lab.device();
+    assert!(schedulers(&device).contains("[mq-deadline]"), "{}", schedulers(&device));
+    assert!(lab.run("down").status.success());
+    assert!(schedulers(&device).contains("[none]"), "{}", schedulers(&device));
+    // Whoever had the device before.
+    let queue = Path::new("/sys/block").join(device.trim_start_matches("/dev/"));
+    fs::write(queue.join("queue/scheduler"), "mq-deadline").expect("it takes that");
+    assert!(lab.run("up").status.success());
+    let next = lab.device();
+    assert!(schedulers(&next).contains("[none]"), "{next}: {}", schedulers(&next));
+    fs::write(queue.join("queue/scheduler"), "none").expect("it takes that");
+}
+
 #[test]
 fn a_lab_the_device_of_which_somebody_has_open_stays_whole() {
     let Some(lab) = Lab::new("open") else { return };
     assert!(lab.run("up").status.success());
-    let mounted = || {
-        mounts()
-            .lines()
-            .find(|line| line.contains(&lab.0) && line.contains("/mnt "))
-            .map(str::to_owned)
-    };
-    let device = mounted().expect("a file system");
-    let device = device.split(' ').next().expect("its device");
-    let reader = fs::File::open(device).expect("root may");
+    let device = lab.device();
+    let reader = fs::File::open(&device).expect("root may");
     let down = lab.run("down");
     let own = format!("({})", std::process::id());
     assert!(!down.status.success() && said(&down).contains(&own), "{}", said(&down));
-    assert!(mounted().is_some() && lab.run("status").status.success());
+    assert_eq!(lab.device(), device);
+    assert!(lab.run("status").status.success());
     drop(reader);
     let down = lab.run("down");
     assert!(down.status.success(), "{}", said(&down));

@@ -29,7 +29,7 @@ pub struct Options {
     pub size_bytes: u64,
     /// `ext4`, `xfs`, `btrfs`, or `none` for the bare device.
     pub fs_type: String,
-    /// The I/O scheduler; the kernel's choice for a loop device if `None`.
+    /// The I/O scheduler; if `None`, the kernel's choice for a new loop device, which is none.
     pub scheduler: Option<String>,
     /// The executable whose `lab serve` is the server; this very one if `None`.
     pub server: Option<PathBuf>,
@@ -279,9 +279,9 @@ fn build(
     go_on()?;
     let node = layers::attach_loop(&state.fuse().join("disk"), state.spec.is_rotational())
         .map_err(or_stopped)?;
-    if let Some(scheduler) = &options.scheduler {
-        layers::set_scheduler(&node, scheduler)?;
-    }
+    // A loop device keeps the scheduler of who used it before.
+    let scheduler = options.scheduler.as_deref().unwrap_or(layers::NO_SCHEDULER);
+    layers::set_scheduler(&node, scheduler)?;
     if options.fs_type != layers::NO_FILE_SYSTEM {
         go_on()?;
         layers::make_file_system(&node, &options.fs_type).map_err(or_stopped)?;

@@ -130,6 +130,9 @@ pub(crate) fn make_file_system(node: &Path, name: &str) -> Result<(), LabError> 
     Ok(())
 }
 
+/// The scheduler of a new loop device.
+pub(crate) const NO_SCHEDULER: &str = "none";
+
 /// Sets the I/O scheduler.
 pub(crate) fn set_scheduler(node: &Path, name: &str) -> Result<(), LabError> {
     set_queue(node, "scheduler", name).map_err(|error| {

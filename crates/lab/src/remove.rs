@@ -70,6 +70,10 @@ pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
         return outcome;
     }
     for node in &nodes {
+        // Where the lab was not removed in order, requests may be under way, for which this would wait.
+        if outcome.is_ok() {
+            let _ = layers::set_scheduler(node, layers::NO_SCHEDULER);
+        }
         outcome = outcome.and(layers::detach_loop(node));
     }
     let server = server_of(&fuse);
