@@ -56,18 +56,17 @@ impl Behind {
 
     /// Streams that have ended or paused, that nobody follows, and that are not settled.
     fn quiet(&self, orders: &Orders<'_>) -> Vec<StreamKey> {
-        let idle = |stream: &Stream| orders.now.saturating_sub(stream.heard_at);
-        let is_active = |stream: &Stream| idle(stream) < stream.pause_ns() && !stream.has_ended;
-        let mut active: BTreeMap<FileKey, Vec<&Stream>> = BTreeMap::new();
-        for (key, stream) in self.streams.iter().filter(|(_, stream)| is_active(stream)) {
-            active.entry(key.file).or_default().push(stream);
+        let now = orders.now;
+        let mut active: BTreeMap<FileKey, Vec<(&StreamKey, &Stream)>> = BTreeMap::new();
+        for (key, stream) in self.streams.iter().filter(|(_, stream)| stream.is_active(now)) {
+            active.entry(key.file).or_default().push((key, stream));
         }
         let is_followed = |key: &StreamKey, stream: &Stream| {
-            let followers = active.get(&key.file);
-            followers.is_some_and(|all| all.iter().any(|follower| follower.follows(stream)))
+            let mut others = active.get(&key.file).into_iter().flatten().filter(|it| it.0 != key);
+            others.any(|(_, other)| other.follows(stream))
         };
         let streams = self.streams.iter();
-        let quiet = streams.filter(|(key, it)| !is_active(it) && !is_followed(key, it));
+        let quiet = streams.filter(|(key, it)| it.is_quiet(now) && !is_followed(key, it));
         let is_due =
             |stream: &Stream| !stream.is_settled || stream.has_ended || is_old(stream, orders);
         quiet.filter(|(_, stream)| is_due(stream)).map(|(key, _)| *key).collect()

@@ -9,15 +9,17 @@ use crate::Nanos;
 use crate::ids::{FileRef, StreamKey};
 use crate::input::Passed;
 
-/// After this pause a stream keeps no pages for followers.
+/// After this pause a stream keeps no pages for followers, unless it has come to the end of its file.
 const PAUSE_NS: Nanos = 1_000_000_000;
 
 /// After this long, an answer is not expected any more.
 const ANSWER_NS: Nanos = 10_000_000_000;
 
+/// After this pause a stream may have come to the end of its file.
+const END_PAUSE_NS: Nanos = 200_000_000;
+
 /// Nobody follows in a file of one step: its reader is done too soon.
 const SMALL_FILE_BYTES: u64 = 4 << 20;
-const SMALL_PAUSE_NS: Nanos = 200_000_000;
 
 /// Nothing is read ahead for a process while more than this of what it wrote is not on the disk: this many steps, or a
 /// sixteenth of its memory (at most 64 MiB) if that is more. Its writing then catches up.
@@ -44,6 +46,7 @@ enum Treatment {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) of: FileRef,
+    written: bool,
     pub(super) mapped: bool,
     pub(super) file_bytes: u64,
     /// Time of its last event, and how far it had come.
@@ -73,6 +76,7 @@ impl Stream {
         let backlog_pages = BACKLOG_STEPS * terms.write_step_pages;
         let mut stream = Stream {
             of: passed.of,
+            written: passed.written,
             mapped: passed.mapped,
             file_bytes: passed.file_bytes,
             heard_at: now,
@@ -105,6 +109,7 @@ impl Stream {
         self.at = passed.span.end;
         self.is_settled = false;
         self.has_ended = false;
+        self.touched = None;
         self.rests_at = None;
     }
 
@@ -164,16 +169,18 @@ impl Stream {
     }
 
     /// Notes the pages that it has touched. If it has gone on since the last answer, it has not paused: there is an
-    /// event only for each 4 MiB.
+    /// event only for each 4 MiB. A reader cannot go on at the end of its file.
     pub(super) fn note_touched(&mut self, span: Option<Span>, now: Nanos) {
         if self.asked_at.take().is_none() {
             return;
         }
-        if !self.has_ended && span.is_some() && span != self.touched {
+        let file_pages = pages_of(self.file_bytes);
+        let is_at_end = !self.written && span.is_some_and(|span| span.end >= file_pages);
+        if self.has_ended || is_at_end || span.is_none() || span == self.touched {
+            self.rests_at = Some(span);
+        } else {
             self.touched = span;
             self.heard_at = now;
-        } else {
-            self.rests_at = Some(span);
         }
     }
 
@@ -181,9 +188,23 @@ impl Stream {
         self.file_bytes <= SMALL_FILE_BYTES
     }
 
-    /// After this pause, it is dealt with as if it had ended.
-    pub(super) fn pause_ns(&self) -> Nanos {
-        if self.is_small() { SMALL_PAUSE_NS } else { PAUSE_NS }
+    /// Whether it has ended or paused, as far as its events tell, so that it is to be asked what it has touched.
+    pub(super) fn is_quiet(&self, now: Nanos) -> bool {
+        let pause = if self.touched.is_none() { END_PAUSE_NS } else { self.pause_ns() };
+        self.has_ended || self.idle_ns(now) >= pause
+    }
+
+    /// Whether it still goes on, so that it may follow another one.
+    pub(super) fn is_active(&self, now: Nanos) -> bool {
+        !self.has_ended && self.idle_ns(now) < self.pause_ns()
+    }
+
+    fn idle_ns(&self, now: Nanos) -> Nanos {
+        now.saturating_sub(self.heard_at)
+    }
+
+    fn pause_ns(&self) -> Nanos {
+        if self.is_small() { END_PAUSE_NS } else { PAUSE_NS }
     }
 
     /// Whether it may soon use the pages that the other stream has just passed.

@@ -2,11 +2,11 @@
 
 use controller::behind::{Mode, Rule, Rules};
 use controller::ids::StreamKey;
-use controller::{Attributes, Command, Completed, Input, Options, Passed};
+use controller::{Attributes, Command, Completed, Input, Nanos, Options, Passed};
 use readahead::behind::Span;
 
 use crate::support::{
-    Bench, DEV, MS, Machine, SECOND, VOLUME, file, memory, passed, reference, span,
+    Bench, DEV, FILE_PAGES, MS, Machine, SECOND, VOLUME, file, memory, passed, reference, span,
 };
 
 /// Memory for fewer bytes than streams pass.
@@ -395,6 +395,22 @@ fn a_slow_reader_is_asked_for_its_place_and_has_not_paused_while_it_continues() 
     bench.completed(Completed::Touched { stream: key, span: touched });
     let commands = bench.tick(50 * MS);
     assert!(commands.iter().any(|command| matches!(command, Command::Release { .. })), "it rests");
+}
+
+/// How many of these pages of a file are cached this long after a process has passed them.
+fn cached_after(pages: Span, time: Nanos) -> u64 {
+    let mut machine = machine(Mode::Always);
+    machine.pass(1, 1, false, pages);
+    machine.wait(time);
+    machine.cached(1, pages)
+}
+
+#[test]
+fn who_has_come_to_the_end_of_its_file_keeps_nothing_for_followers() {
+    let elsewhere = span(0, 2048);
+    assert_eq!(cached_after(span(FILE_PAGES - 2048, FILE_PAGES), 500 * MS), 0);
+    assert!(cached_after(elsewhere, 500 * MS) > 0, "it may go on");
+    assert_eq!(cached_after(elsewhere, 2 * SECOND), 0, "it has paused");
 }
 
 #[test]
