@@ -115,6 +115,10 @@ u64 lost_events;
 struct event event;	/* for its type: types of rings are not generated */
 u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
 u32 daemons[DAEMONS];	/* tgids of other bowwave daemons; 0 in free slots */
+/* Set before loading: the names that bowwave may have, as words of `task_struct.comm`. */
+const volatile u64 own_names[2][2] = {};
+/* A program of such a name has begun since user space has looked for daemons. */
+u32 may_be_new_daemon;
 
 /* Whether we manage the reads of the current task. */
 static __always_inline bool manages_current_task(void)
@@ -523,5 +527,17 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	/* The number may go to another process, which is no daemon. */
 	for (int i = 0; i < DAEMONS; i++)
 		__sync_val_compare_and_swap(&daemons[i], tgid, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	u64 name[2] = {};
+
+	BPF_CORE_READ_STR_INTO((char(*)[sizeof(name)])&name, task, comm);
+	for (int i = 0; i < 2; i++)
+		if (name[0] == own_names[i][0] && name[1] == own_names[i][1])
+			may_be_new_daemon = 1;
 	return 0;
 }

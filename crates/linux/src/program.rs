@@ -24,16 +24,26 @@ const OWN: &str = "/proc/self/exe";
 /// The name of this program. Processes with it count as bowwave, too, whatever it is: a test has another name.
 static OWN_NAME: LazyLock<Option<OsString>> = LazyLock::new(|| name_of(Path::new(OWN)));
 
+/// The kernel keeps the first bytes of a program's name, and a NUL: `TASK_COMM_LEN`.
+pub const NAME_BYTES: usize = 16;
+
+/// The names that bowwave may have, as the kernel keeps them, filled with zeros.
+pub fn names() -> [[u8; NAME_BYTES]; 2] {
+    let own = OWN_NAME.as_ref().map_or(&b"bowwave"[..], |name| name.as_bytes());
+    [&b"bowwave"[..], own].map(kept)
+}
+
+fn kept(name: &[u8]) -> [u8; NAME_BYTES] {
+    let mut kept = [0; NAME_BYTES];
+    let length = name.len().min(NAME_BYTES - 1);
+    kept[..length].copy_from_slice(&name[..length]);
+    kept
+}
+
 /// Whether a process has this program's name, which any process may take.
 fn has_name(process: &Path) -> bool {
-    /// The kernel keeps the first bytes of a name: `TASK_COMM_LEN`, less the NUL.
-    const KEPT_BYTES: usize = 15;
-    let own = OWN_NAME.as_ref().map(|name| name.as_bytes());
-    let is_it = |comm: &[u8]| {
-        let mut names = [Some(&b"bowwave"[..]), own].into_iter().flatten();
-        names.any(|name| comm == &name[..name.len().min(KEPT_BYTES)])
-    };
-    fs::read(process.join("comm")).is_ok_and(|comm| is_it(comm.trim_ascii_end()))
+    let comm = fs::read(process.join("comm"));
+    comm.is_ok_and(|comm| names().contains(&kept(comm.trim_ascii_end())))
 }
 
 /// Whether the program is this one, or has its name and belongs to root or to this program's owner.

@@ -116,7 +116,8 @@ const TIDY_INTERVAL_NS: Nanos = 1_000_000_000;
 /// How often to write down how files were read: a killed daemon forgets no more.
 const HISTORY_INTERVAL_NS: Nanos = 300_000_000_000;
 
-/// The scan for other daemons looks at every process, so it may use 1/400 of a processor ...
+/// Where programs of bowwave's name begin all the time, the search for other daemons, which looks at every process, may
+/// use 1/400 of a processor ...
 const DAEMON_SCAN_SHARE: u64 = 400;
 
 /// ... but happens at least this often, to notice a new daemon.

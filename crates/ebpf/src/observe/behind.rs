@@ -41,8 +41,9 @@ pub trait BehindSource {
     /// Removes what is known of a stream.
     fn forget_stream(&mut self, stream: StreamKey);
 
-    /// Updates the list of other running bowwave daemons: a page that they read ahead belongs to its first user. The
-    /// eBPF programs remove a daemon as soon as it ends.
+    /// Updates the list of other running bowwave daemons: a page that they read ahead belongs to its first user. Looks
+    /// at all processes if a program of bowwave's name has begun since. The eBPF programs remove a daemon as soon as it
+    /// ends.
     fn update_daemons(&mut self);
 
     /// The tables, for use by any thread.

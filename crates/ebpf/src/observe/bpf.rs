@@ -19,10 +19,9 @@ use std::time::Duration;
 use controller::{CHUNK_PAGES, DiskStats, Input, Interest, Listening, Nanos};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, RingBuffer, RingBufferBuilder};
-use linux::meminfo;
+use linux::{meminfo, program};
 use readahead::{DeviceNumber, FileKey, Mark};
 
-use super::behind::BehindSource;
 use super::descendants::{self, FollowedTasks};
 use super::layout::{self, bytes_of};
 use super::{Observer, Scope, Watch};
@@ -84,7 +83,7 @@ impl BpfObserver {
             epoch: Arc::default(),
         };
         if behind.is_some() {
-            observer.update_daemons();
+            observer.look_for_daemons();
         }
         Ok(observer)
     }
@@ -134,6 +133,10 @@ fn configure(
     constants.only_tasks = matches!(scope, Scope::Process(_));
     constants.drops_behind = behind.is_some();
     constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
+    constants.own_names = program::names().map(|name| {
+        let (words, _) = name.as_chunks();
+        [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
+    });
     constants.knows_reads_by_bio = hooks.disks == DiskHook::Bio;
     choose_programs(&mut open.progs, &hooks, behind.is_some());
     if behind.is_none() {
@@ -174,6 +177,7 @@ fn choose_programs(
     programs.on_add.set_autoload(page_life);
     programs.on_dirty.set_autoload(page_life);
     programs.on_write_error.set_autoload(page_life);
+    programs.on_exec.set_autoload(drops_behind);
     // These see cached accesses; `attach_access_programs` attaches them when they are needed.
     programs.on_get_pages.set_autoattach(false);
     programs.on_read.set_autoattach(false);

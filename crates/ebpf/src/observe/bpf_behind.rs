@@ -47,6 +47,27 @@ impl BehindSource for BpfObserver {
     }
 
     fn update_daemons(&mut self) {
+        let shared = self.skeleton.maps.bss_data.as_deref_mut();
+        // Before they are looked for: one that begins meanwhile sets it again.
+        if shared.is_some_and(|shared| std::mem::take(&mut shared.may_be_new_daemon) != 0) {
+            self.look_for_daemons();
+        }
+    }
+
+    fn page_tables(&self) -> Result<Arc<dyn PageTables>, ObserveError> {
+        let refused = |error| ObserveError::Refused(format!("{error:#}"));
+        Ok(Arc::new(Tables {
+            blocks: MapHandle::try_from(&self.skeleton.maps.blocks).map_err(refused)?,
+            failed_inodes: MapHandle::try_from(&self.skeleton.maps.failed_inodes)
+                .map_err(refused)?,
+            epoch: self.epoch.clone(),
+        }))
+    }
+}
+
+impl BpfObserver {
+    /// Looks at all processes.
+    pub(super) fn look_for_daemons(&mut self) {
         let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
         let running: Vec<u32> = daemons::running().map(|daemon| daemon.pid).collect();
         shared.daemons.iter_mut().filter(|pid| !running.contains(pid)).for_each(|pid| *pid = 0);
@@ -61,16 +82,6 @@ impl BehindSource for BpfObserver {
                 *slot = 0;
             }
         }
-    }
-
-    fn page_tables(&self) -> Result<Arc<dyn PageTables>, ObserveError> {
-        let refused = |error| ObserveError::Refused(format!("{error:#}"));
-        Ok(Arc::new(Tables {
-            blocks: MapHandle::try_from(&self.skeleton.maps.blocks).map_err(refused)?,
-            failed_inodes: MapHandle::try_from(&self.skeleton.maps.failed_inodes)
-                .map_err(refused)?,
-            epoch: self.epoch.clone(),
-        }))
     }
 }
 
@@ -208,8 +219,22 @@ mod tests {
         drop(other.stdin.take());
         other.wait().expect("it ends");
         assert_eq!(noted(&observer), [0, own, 0, 0]);
-        observer.update_daemons();
+        observer.look_for_daemons();
         assert!(!noted(&observer).contains(&own), "this is a test");
+    }
+
+    #[test]
+    fn daemons_are_looked_for_once_a_program_of_that_name_has_begun() {
+        let Some((observer, folder)) = observer() else { return };
+        let may_be = |name: &str| {
+            let program = folder.path().join(name);
+            fs::copy("/bin/true", &program).expect("copied");
+            assert!(Command::new(&program).status().expect("it runs").success());
+            let shared = observer.skeleton.maps.bss_data.as_deref().expect("it has variables");
+            shared.may_be_new_daemon != 0
+        };
+        assert!(!may_be("bowwav") && !may_be("bowwave2"));
+        assert!(may_be("bowwave"));
     }
 
     #[test]
