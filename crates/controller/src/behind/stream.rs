@@ -15,6 +15,9 @@ const PAUSE_NS: Nanos = 1_000_000_000;
 /// After this long, an answer is not expected any more.
 const ANSWER_NS: Nanos = 10_000_000_000;
 
+/// A stream is reported after each step of 4 MiB.
+const STEP_PAGES: u64 = 1024;
+
 /// After this pause a stream may have come to the end of its file.
 const END_PAUSE_NS: Nanos = 200_000_000;
 
@@ -174,14 +177,19 @@ impl Stream {
         if self.asked_at.take().is_none() {
             return;
         }
-        let file_pages = pages_of(self.file_bytes);
-        let is_at_end = !self.written && span.is_some_and(|span| span.end >= file_pages);
-        if self.has_ended || is_at_end || span.is_none() || span == self.touched {
+        if self.has_ended || self.is_at_end(span) || span.is_none() || span == self.touched {
             self.rests_at = Some(span);
         } else {
             self.touched = span;
             self.heard_at = now;
         }
+    }
+
+    /// Whether it has touched the end of its file in its current step. If it is further back, it touched the end before.
+    fn is_at_end(&self, touched: Option<Span>) -> bool {
+        let file_pages = pages_of(self.file_bytes);
+        let has_touched = touched.is_some_and(|span| span.end >= file_pages);
+        !self.written && has_touched && file_pages.saturating_sub(self.at) <= STEP_PAGES
     }
 
     pub(super) fn is_small(&self) -> bool {

@@ -414,6 +414,15 @@ fn who_has_come_to_the_end_of_its_file_keeps_nothing_for_followers() {
 }
 
 #[test]
+fn who_has_read_the_end_of_its_file_first_is_not_at_the_end_afterwards() {
+    let mut machine = machine(Mode::Always);
+    machine.pass(1, 1, false, span(FILE_PAGES - 1, FILE_PAGES));
+    machine.pass(1, 1, false, span(0, 2048));
+    machine.wait(500 * MS);
+    assert!(machine.cached(1, span(0, 2048)) > 0, "it may go on");
+}
+
+#[test]
 fn a_question_that_is_not_answered_is_asked_again() {
     let mut bench = Bench::new(VOLUME, with(Rules::only(Mode::Always)));
     let key = stream(1, 1, false);

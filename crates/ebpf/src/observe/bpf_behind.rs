@@ -75,7 +75,11 @@ impl BpfObserver {
             if shared.daemons.contains(&pid) {
                 continue;
             }
-            let Some(slot) = shared.daemons.iter_mut().find(|slot| **slot == 0) else { return };
+            let Some(slot) = shared.daemons.iter_mut().find(|slot| **slot == 0) else {
+                // One of the others may end.
+                shared.may_be_new_daemon = 1;
+                return;
+            };
             *slot = pid;
             // If it ended before it was in the slot, the eBPF programs have not cleared that.
             if !daemons::is_running(pid) {
