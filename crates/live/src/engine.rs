@@ -120,7 +120,7 @@ const HISTORY_INTERVAL_NS: Nanos = 300_000_000_000;
 /// use 1/400 of a processor ...
 const DAEMON_SCAN_SHARE: u64 = 400;
 
-/// ... but happens at least this often, to notice a new daemon.
+/// ... but is not put off for longer than this.
 const DAEMON_SCAN_INTERVAL_NS: Nanos = 10_000_000_000;
 
 /// The controller, connected with the source of its events and the executor of its commands.
@@ -658,7 +658,7 @@ impl Engine {
     }
 
     /// Adds the reader's group to an event, and tells the controller of that group first. Returns `None` for a read
-    /// under a rate limit (`io.max`): only the kernel's own read-ahead stays within that.
+    /// that is left to the kernel.
     fn with_reader_group(&mut self, at: Nanos, mut input: Input) -> Option<Input> {
         let (tgid, cgroup, is_read) = match &mut input {
             Input::Access(access) => (access.of.tgid, &mut access.cgroup, true),
@@ -671,7 +671,7 @@ impl Engine {
         if let Some(stats) = group_stats {
             self.feed(at, stats);
         }
-        (!(reader.is_throttled && is_read)).then_some(input)
+        (!(reader.is_left_to_kernel && is_read)).then_some(input)
     }
 }
 

@@ -32,9 +32,9 @@ pub(crate) struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reader {
     pub(crate) group: CgroupId,
-    /// It may read only so much per second (`io.max`), and bowwave's reads would not count against that; or only what
-    /// others leave (`ionice -c 3`), and a scheduler gives each of its requests a turn, of whatever length.
-    pub(crate) is_throttled: bool,
+    /// Nothing is read ahead for it. If its cgroup may read only so much per second (`io.max`), bowwave's reads would
+    /// not count against that. If it reads in the idle class (`ionice -c 3`), long reads would delay others.
+    pub(crate) is_left_to_kernel: bool,
 }
 
 /// Processes that share memory.
@@ -98,7 +98,7 @@ impl Memory {
         let (cgroup, is_report_due) = self.group_id(now, Group { place, user });
         let reader = Reader {
             group: cgroup,
-            is_throttled: is_throttled(tgid) || sys::reads_when_idle(tgid),
+            is_left_to_kernel: is_throttled(tgid) || sys::reads_when_idle(tgid),
         };
         self.processes.insert(tgid, (reader, now));
         let stats = MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent };

@@ -22,7 +22,7 @@ const STEP_PAGES: u64 = 1024;
 const END_PAUSE_NS: Nanos = 200_000_000;
 
 /// Nobody follows in a file of one step: its reader is done too soon.
-const SMALL_FILE_BYTES: u64 = 4 << 20;
+const SMALL_FILE_BYTES: u64 = STEP_PAGES * PAGE_BYTES;
 
 /// Nothing is read ahead for a process while more than this of what it wrote is not on the disk: this many steps, or a
 /// sixteenth of its memory (at most 64 MiB) if that is more. Its writing then catches up.

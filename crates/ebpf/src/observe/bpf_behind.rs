@@ -229,16 +229,25 @@ mod tests {
 
     #[test]
     fn daemons_are_looked_for_once_a_program_of_that_name_has_begun() {
-        let Some((observer, folder)) = observer() else { return };
-        let may_be = |name: &str| {
+        let Some((mut observer, folder)) = observer() else { return };
+        let may_be = |observer: &BpfObserver, name: &str| {
             let program = folder.path().join(name);
-            fs::copy("/bin/true", &program).expect("copied");
+            std::os::unix::fs::symlink("/bin/true", &program).expect("linked");
             assert!(Command::new(&program).status().expect("it runs").success());
             let shared = observer.skeleton.maps.bss_data.as_deref().expect("it has variables");
             shared.may_be_new_daemon != 0
         };
-        assert!(!may_be("bowwav") && !may_be("bowwave2"));
-        assert!(may_be("bowwave"));
+        assert!(!may_be(&observer, "bowwav") && !may_be(&observer, "bowwave2"));
+        let shared = observer.skeleton.maps.bss_data.as_deref_mut().expect("it has variables");
+        shared.daemons[0] = std::process::id();
+        observer.update_daemons();
+        let noted = |observer: &BpfObserver| {
+            observer.skeleton.maps.bss_data.as_deref().expect("it has variables").daemons[0]
+        };
+        assert_ne!(noted(&observer), 0, "nobody has begun");
+        assert!(may_be(&observer, "bowwave"));
+        observer.update_daemons();
+        assert_eq!(noted(&observer), 0, "this is a test");
     }
 
     #[test]
