@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!          disk 0  disk 1  disk 2            submit -> controller_us -> parts, each into the queue
-//!   row 0    0       1       P               of its disk -> as they come, one after another through
-//!   row 1    3       P       2               the controller's pipe -> completes with the last part
+//!   row 0    0       1       P               of its disk -> with the last of them, into the
+//!   row 1    3       P       2               controller, one request after another -> completes
 //!   row 2    P       4       5
 //!   left-symmetric: the first chunk of a row follows its parity, as in Linux md's default
 //! ```
@@ -30,6 +30,9 @@ pub struct Raid5Spec {
     pub chunk_kib: u64,
     /// Microseconds that the controller needs per request. Requests do not delay each other there.
     pub controller_us: f64,
+    /// Microseconds of the controller's only processor for each request that it passes on.
+    #[serde(default)]
+    pub controller_busy_us: f64,
     /// MB/s through the controller for all disks together. If absent, it is never the bottleneck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller_mb_s: Option<f64>,
@@ -51,6 +54,7 @@ impl Raid5Spec {
         within("disks", self.disks, 3..=MOST_DISKS)?;
         within("chunk_kib", self.chunk_kib, 1..=*bounds::KIB.end())?;
         within("controller_us", self.controller_us, bounds::US)?;
+        within("controller_busy_us", self.controller_busy_us, bounds::US)?;
         within_or_absent("controller_mb_s", self.controller_mb_s, bounds::MB_S)?;
         self.disk.check().map_err(|reason| format!("disk: {reason}"))
     }
@@ -59,7 +63,7 @@ impl Raid5Spec {
         let member = self.disk.cost();
         let data_disks = member.bandwidth * (self.disks - 1) as f64;
         DeviceCost {
-            latency_s: self.controller_us * 1e-6 + member.latency_s,
+            latency_s: (self.controller_us + self.controller_busy_us) * 1e-6 + member.latency_s,
             bandwidth: data_disks.min(self.controller_mb_s.unwrap_or(f64::INFINITY) * 1e6),
             concurrency: self.disks as f64,
         }
@@ -112,9 +116,9 @@ pub struct Raid5 {
     arriving: VecDeque<(Nanos, Request)>,
     /// Requests under way, by their number.
     pending: HashMap<u64, Pending>,
-    /// Parts at the disks: the request they belong to, and their bytes.
-    parts: HashMap<u64, (u64, u64)>,
-    /// Requests in the pipe or done: completion time, number.
+    /// Parts at the disks, and the request they belong to.
+    parts: HashMap<u64, u64>,
+    /// Requests that the controller passes on: completion time, number.
     leaving: VecDeque<(Nanos, u64)>,
     pipe_free_at: Nanos,
     next_number: u64,
@@ -154,36 +158,37 @@ impl Raid5 {
         self.next_number += 1 + parts.len() as u64;
         self.pending.insert(number, Pending { request, parts_left: parts.len() });
         for (id, part) in (number + 1..).zip(parts) {
-            self.parts.insert(id, (number, part.bytes));
+            self.parts.insert(id, number);
             let request = Request { id, offset: part.offset, bytes: part.bytes };
             self.members[part.disk].submit(at, request);
         }
     }
 
-    /// Collects what the disks have completed at `now`.
+    /// Collects what the disks have completed at `now`. The controller passes a request on when it has all of it.
     fn collect(&mut self, now: Nanos) {
         for member in &mut self.members {
             member.advance(now, &mut self.served);
         }
         for part in self.served.drain(..) {
-            let Some((number, bytes)) = self.parts.remove(&part.id) else { continue };
-            let transfer =
-                self.spec.controller_mb_s.map_or(0, |mb_s| nanos(bytes as f64 * 1e-6 / mb_s));
-            self.pipe_free_at = self.pipe_free_at.max(part.at).saturating_add(transfer);
+            let Some(number) = self.parts.remove(&part.id) else { continue };
+            let Some(pending) = self.pending.get_mut(&number) else { continue };
+            pending.parts_left -= 1;
+            if pending.parts_left > 0 {
+                continue;
+            }
+            let megabytes = pending.request.bytes as f64 * 1e-6;
+            let transfer_s = self.spec.controller_mb_s.map_or(0.0, |mb_s| megabytes / mb_s);
+            let busy = nanos(self.spec.controller_busy_us * 1e-6 + transfer_s);
+            self.pipe_free_at = self.pipe_free_at.max(part.at).saturating_add(busy);
             self.leaving.push_back((self.pipe_free_at, number));
         }
     }
 
     fn leave(&mut self, at: Nanos, number: u64, done: &mut Vec<Completion>) {
-        let Some(pending) = self.pending.get_mut(&number) else { return };
-        pending.parts_left -= 1;
-        if pending.parts_left == 0 {
-            let Request { id, bytes, .. } = pending.request;
-            self.pending.remove(&number);
-            self.counters.requests += 1;
-            self.counters.bytes += bytes;
-            done.push(Completion { id, at });
-        }
+        let Some(Pending { request, .. }) = self.pending.remove(&number) else { return };
+        self.counters.requests += 1;
+        self.counters.bytes += request.bytes;
+        done.push(Completion { id: request.id, at });
     }
 }
 

@@ -86,5 +86,6 @@ fn impossible_figures_are_refused_with_their_range() {
     refused(channels, "bandwidth_mb_s", "1e-300", "0.001 to 1000000");
     refused(channels, "request_cap_kib", "9223372036854775807", "1 to 16777216, or absent");
     refused(array, "controller_us", "1e300", "0 to 60000000");
+    refused(array, "controller_busy_us", "1e300", "0 to 60000000");
     refused(array, "controller_mb_s", "1e-300", "0.001 to 1000000, or absent");
 }

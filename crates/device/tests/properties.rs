@@ -80,7 +80,14 @@ fn array() -> impl Strategy<Value = Spec> {
     let options = (disk(), 3u64..7, 1u64..300, 0.0f64..3000.0, prop::option::of(20.0f64..200.0));
     options.prop_map(|(member, disks, chunk_kib, controller_us, controller_mb_s)| {
         let disk = member.disk.expect("a disk");
-        let raid5 = Raid5Spec { disks, chunk_kib, controller_us, controller_mb_s, disk };
+        let raid5 = Raid5Spec {
+            disks,
+            chunk_kib,
+            controller_us,
+            controller_busy_us: controller_us / 2.0,
+            controller_mb_s,
+            disk,
+        };
         Spec {
             description: "an array".into(),
             disk: None,

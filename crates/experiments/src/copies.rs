@@ -10,6 +10,7 @@ use sim::scripts::{Sequential, Tree, TreeSpec, Walk};
 use sim::{Machine, Outcome};
 
 use super::experiment::{Experiment, ExperimentError, figures};
+use super::side_by_side::side_by_side;
 use super::table::{Figure, Kind, Table};
 
 const NAME: &str = "copies-2005";
@@ -87,23 +88,21 @@ fn reproduce(
     records: Vec<Record>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Table, ExperimentError> {
-    let mut known: BTreeMap<(Load, String, String, String), Vec<Outcome>> = BTreeMap::new();
-    let mut rows = Vec::new();
-    let all = records.len() as f64;
-    for (index, record) in records.into_iter().enumerate() {
-        let load = Load::of(&record);
-        let key = (load, record.load.clone(), record.block.clone(), record.policy.clone());
-        let outcomes = match known.get(&key) {
-            Some(outcomes) => outcomes,
-            None => {
-                let outcomes = load.run(experiment, &record)?;
-                known.entry(key).or_insert(outcomes)
-            }
-        };
-        let outcome = outcomes[load.process_of(&record)].clone();
-        rows.push(Row { record, outcome });
-        progress((index + 1) as f64 / all);
-    }
+    let key = |record: &Record| {
+        let Record { load, block, policy, .. } = record.clone();
+        (Load::of(record), load, block, policy)
+    };
+    let different: BTreeMap<_, _> = records.iter().map(|record| (key(record), record)).collect();
+    let different: Vec<_> = different.into_iter().collect();
+    let run = |((load, ..), record): &((Load, _, _, _), &Record)| load.run(experiment, record);
+    let outcomes = side_by_side(&different, run, progress)?;
+    let outcomes: BTreeMap<_, _> =
+        different.into_iter().map(|(key, _)| key).zip(outcomes).collect();
+    let row = |record: Record| {
+        let outcome = outcomes[&key(&record)][Load::of(&record).process_of(&record)].clone();
+        Row { record, outcome }
+    };
+    let rows: Vec<_> = records.into_iter().map(row).collect();
     Ok(Table {
         figures: rows.iter().flat_map(figures_of).collect(),
         verdicts: judge::judge(&rows),

@@ -7,6 +7,7 @@ use sim::{Listed, Machine, Op};
 
 use super::experiment::{Experiment, ExperimentError, figures};
 use super::random_reads;
+use super::side_by_side::side_by_side;
 use super::table::{Figure, Kind, Table, Verdict, goes_the_same_way};
 
 const NAME: &str = "servers-2006";
@@ -83,16 +84,14 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
         Experiment::parse(NAME, include_str!("../../../experiments/servers-2006.toml"))?;
     let records: Vec<Record> =
         figures(NAME, include_str!("../../../experiments/servers-2006.csv"))?;
-    let mut webs = Vec::new();
-    let mut backups = Vec::new();
     // The same number in both columns: adaptive had eight more by chance.
     let clients = records.iter().find(|record| record.figure == "clients");
     let clients = clients.and_then(|record| record.stock).unwrap_or(0.0) as usize;
-    for (index, column) in COLUMNS.into_iter().enumerate() {
-        webs.push(web(&experiment, column, clients)?);
-        backups.push(backup(&experiment, column)?);
-        progress((index + 1) as f64 / 3.0);
-    }
+    let run = |column: &&'static str| -> Result<_, ExperimentError> {
+        Ok((web(&experiment, column, clients)?, backup(&experiment, column)?))
+    };
+    let outcomes = side_by_side(&COLUMNS, run, &mut |share| progress(share * 2.0 / 3.0))?;
+    let (webs, backups): (Vec<_>, Vec<_>) = outcomes.into_iter().unzip();
     let mut changes = random_reads::total_changes()?;
     changes.sort_by(f64::total_cmp);
     progress(1.0);

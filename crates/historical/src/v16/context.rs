@@ -85,9 +85,10 @@ fn at_absent_page(context: &AccessContext) -> Option<Opening> {
     None
 }
 
-/// Sparse reads: fills the gap after the nearest cached page, as if the request had started there.
+/// Sparse reads: fills the gap after the nearest cached page, as if the request had started there. The gap is smaller
+/// than the least chunk.
 fn across_gap(context: &AccessContext) -> Option<Opening> {
-    let farthest = context.bounds.fewest.min(context.offset);
+    let farthest = context.bounds.fewest.saturating_sub(1).min(context.offset);
     let gap = (1..=farthest).find(|gap| context.cache.is_cached(context.offset - gap))?;
     let opening = Opening::here(context.offset - gap + 1, context.bounds.fewest + gap);
     Some(Opening { class: Cause::Sparse, ..opening })

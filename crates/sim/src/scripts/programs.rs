@@ -23,6 +23,9 @@ pub struct Program {
     /// Computing time for each file (each pair of files for `diff`).
     #[serde(default)]
     pub file_us: f64,
+    /// Computing time for each read of a backward reader.
+    #[serde(default)]
+    pub read_us: f64,
     /// Computing time for each byte (each pair of bytes for `diff`).
     #[serde(default)]
     pub byte_ns: f64,
@@ -67,7 +70,9 @@ impl Program {
     /// Reads a file from its last piece to its first.
     pub fn backward(self, input: Input) -> impl Iterator<Item = Op> + Send {
         let open = input.open;
-        self.pieces(input.bytes).rev().map(move |(at, bytes)| Op::Read { open, at, bytes })
+        let work = Op::Compute { ns: (self.read_us * 1e3) as Nanos };
+        let reads = self.pieces(input.bytes).rev();
+        reads.flat_map(move |(at, bytes)| [Op::Read { open, at, bytes }, work])
     }
 }
 
@@ -75,7 +80,7 @@ impl Program {
 mod tests {
     use super::*;
 
-    const PROGRAM: Program = Program { read_kb: 4, file_us: 1.0, byte_ns: 2.0 };
+    const PROGRAM: Program = Program { read_kb: 4, file_us: 1.0, read_us: 3.0, byte_ns: 2.0 };
 
     fn input(number: u32, bytes: u64) -> Input {
         Input { open: OpenFile(number), bytes }
@@ -118,6 +123,7 @@ mod tests {
     #[test]
     fn a_backward_reader_ends_at_the_start() {
         let ops: Vec<_> = PROGRAM.backward(input(0, 8192)).collect();
-        assert_eq!(ops, [read(0, 4096, 4096), read(0, 0, 4096)]);
+        let work = Op::Compute { ns: 3000 };
+        assert_eq!(ops, [read(0, 4096, 4096), work, read(0, 0, 4096), work]);
     }
 }
