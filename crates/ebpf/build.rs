@@ -3,6 +3,7 @@
 fn main() {
     println!("cargo::rerun-if-changed=programs");
     println!("cargo::rerun-if-changed=tests/late.bpf.c");
+    println!("cargo::rerun-if-changed=tests/spender.bpf.c");
     #[cfg(feature = "bpf")]
     build_programs();
 }
@@ -24,10 +25,12 @@ fn build_programs() {
         let skeleton = Path::new(&out).join(format!("{name}.skel.rs"));
         builder(&format!("programs/{name}.bpf.c")).build_and_generate(&skeleton).expect(TOOLS);
     }
-    // The last one is for tests.
-    for (source, object) in
-        [("programs/advice.bpf.c", "advice.bpf.o"), ("tests/late.bpf.c", "late.bpf.o")]
-    {
+    // The last two are for tests.
+    for (source, object) in [
+        ("programs/open_file.bpf.c", "open_file.bpf.o"),
+        ("tests/late.bpf.c", "late.bpf.o"),
+        ("tests/spender.bpf.c", "spender.bpf.o"),
+    ] {
         builder(source).obj(Path::new(&out).join(object)).build().expect(TOOLS);
     }
 }

@@ -34,7 +34,7 @@ const LEAST_SECONDS: u64 = 60;
 /// Once nobody reads, threads, descriptors and windows go within a minute: they are looked for that often.
 const MOST_WAITING: Duration = Duration::from_secs(120);
 
-/// The program that reads advice (advice.bpf.c) is loaded when it is first needed, and stays: it and its types have a
+/// The program that looks at open files (open_file.bpf.c) is loaded by a thread, and stays: it and its types have a
 /// descriptor each.
 const LOADED_LATER: f64 = 2.0;
 

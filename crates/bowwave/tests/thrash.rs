@@ -305,13 +305,18 @@ fn two_fifths_of_memory_that_are_read_again_come_from_the_disk_no_more_than_with
     const MEMORY: u64 = 256 << 20;
     const FILE_BYTES: u64 = MEMORY / 5 * 2;
     let Some(bench) = Bench::new("net") else { return };
+    // Measured with its delays: a disk that outpaces user space would be left to the kernel.
+    bench.lab.set_fast(false).expect("slow");
+    bench.daemon(&[], None).end();
+    bench.lab.set_fast(true).expect("fast");
     let path = bench.path("hot");
     fs::write(&path, vec![1; FILE_BYTES as usize]).expect("room on the lab");
     // Bytes that the second pass has read from the disk, of a machine with so much memory.
-    let second_pass = |is_managed: bool| {
+    let second_pass = |bowwave: Option<Where>| {
         let machine = Cgroup::with_memory(Some(MEMORY))?;
         bench.lab.evict().expect("evicted");
-        let daemon = is_managed.then(|| bench.daemon(&[], Some(&machine)));
+        let own = |bowwave| (bowwave == Where::WithReader).then_some(&machine);
+        let daemon = bowwave.map(|bowwave| bench.daemon(&[], own(bowwave)));
         let mut hand = Hand::new(&machine);
         let mut pass = || {
             let before = bench.lab.status().expect("counters");
@@ -322,13 +327,27 @@ fn two_fifths_of_memory_that_are_read_again_come_from_the_disk_no_more_than_with
         assert!(pass() >= FILE_BYTES, "it was cold");
         let read = pass();
         drop(hand);
-        daemon.map(managed::Daemon::end);
+        if let Some(summary) = daemon.map(managed::Daemon::end) {
+            assert!(summary["reads"].as_u64() > Some(0), "nothing was read ahead: {summary}");
+        }
         Some(read)
     };
-    let (Some(stock), Some(managed)) = (second_pass(false), second_pass(true)) else { return };
-    println!("second pass: {managed} bytes, {stock} without bowwave");
-    // The machine reclaims cold pages of its own accord.
-    assert!(managed <= stock + FILE_BYTES / 20, "{managed} bytes, {stock} without bowwave");
+    let Some(stock) = second_pass(None) else { return };
+    for bowwave in [Where::WithReader, Where::Outside] {
+        let Some(managed) = second_pass(Some(bowwave)) else { return };
+        println!("second pass: {managed} bytes, {stock} without bowwave, which is {bowwave:?}");
+        // The machine reclaims cold pages of its own accord.
+        assert!(managed <= stock + FILE_BYTES / 20, "{managed} bytes, {stock} without bowwave");
+    }
+}
+
+/// Where bowwave is, if its reader is in a memory cgroup with a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    /// As with `bowwave run`.
+    WithReader,
+    /// As the installed service is, in a cgroup without a limit.
+    Outside,
 }
 
 /// Maps a file, keeps its descriptor and a duplicate of it, as Python does, and looks at the pages whose

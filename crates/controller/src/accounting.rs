@@ -48,7 +48,7 @@ impl Controller {
         let file = access.of.file;
         let forget = |other| out.push(Command::Listen(other, Listening::default()));
         self.files.make_room(file, forget);
-        let notes = self.files.notes(file, now);
+        let notes = self.files.notes(file, access.cgroup, now);
         let is_news = self.plan.is_recognised() && notes.recognised();
         if let Some((first, last)) = access.mark {
             notes.mark_taken(Mark { first, last });

@@ -33,7 +33,8 @@ const SHARES: u64 = 8;
 /// Interval between adjustments: long enough for a few foreground reads of a slow disk.
 const STEP_NS: Nanos = 50_000_000;
 
-/// Foreground reads hold the depth down for this long.
+/// Foreground reads hold the depth down for this long, and at least for twice as long as the last ones have waited: the
+/// next one may be waiting now, and counts only when it is done.
 const CALM_NS: Nanos = 1_000_000_000;
 
 /// The depth of one device.
@@ -43,13 +44,15 @@ pub(crate) struct Depth {
     most: f64,
     stepped_at: Nanos,
     foreground_at: Nanos,
+    calm_ns: Nanos,
     seen: DiskStats,
 }
 
 impl Depth {
     pub(crate) fn new(cost: &DeviceCost) -> Self {
         let most = most_bytes(cost);
-        Depth { most, limit: most, stepped_at: 0, foreground_at: 0, seen: DiskStats::default() }
+        let seen = DiskStats::default();
+        Depth { most, limit: most, stepped_at: 0, foreground_at: 0, calm_ns: CALM_NS, seen }
     }
 
     /// The device costs this, as is known now. What others have waited so far still counts.
@@ -84,11 +87,12 @@ impl Depth {
         let reads = stats.foreground_reads.saturating_sub(self.seen.foreground_reads);
         let waited_ns = stats.foreground_ns.saturating_sub(self.seen.foreground_ns);
         self.seen = *stats;
-        let factor = if reads > 0 {
+        let factor = if let Some(each_ns) = waited_ns.checked_div(reads) {
             self.foreground_at = now;
+            self.calm_ns = CALM_NS.max(each_ns.saturating_mul(2));
             let waited_s = waited_ns as f64 * 1e-9 / reads as f64;
             if waited_s > stock_wait_s(streams, cost) { 0.75 } else { 1.125 }
-        } else if now.saturating_sub(self.foreground_at) > CALM_NS {
+        } else if now.saturating_sub(self.foreground_at) > self.calm_ns {
             2.0
         } else {
             1.0
@@ -126,6 +130,16 @@ mod tests {
         let mut depth = Depth::new(&DeviceCost::DISK);
         for step in 1..=40 {
             depth.steer(step * STEP_NS, &foreground(step * 2, 300), 4, &DeviceCost::DISK);
+        }
+        assert_eq!(depth.limit_bytes(), LEAST_BYTES);
+    }
+
+    #[test]
+    fn depth_falls_for_a_reader_that_waits_for_more_than_a_second_each_time() {
+        let mut depth = Depth::new(&DeviceCost::DISK);
+        for step in 1..=30 * 40 {
+            // One read is done after each 1.5 s.
+            depth.steer(step * STEP_NS, &foreground(step / 30, 1_500), 1, &DeviceCost::DISK);
         }
         assert_eq!(depth.limit_bytes(), LEAST_BYTES);
     }

@@ -3,12 +3,11 @@
 //! If the misses of a file lead to nothing (random reading of a fast disk, for example), the eBPF programs mute it for
 //! a while and then report a few events, at growing intervals. A muted file costs nothing.
 
-use std::collections::BTreeMap;
-
 use readahead::Mark;
 
 use crate::command::{Interest, Listening};
-use crate::ids::{DeviceNumber, FileKey};
+use crate::ids::{CgroupId, DeviceNumber, FileKey};
+use crate::shared::Shared;
 use crate::{CHUNK_PAGES, Nanos};
 
 /// How many unproductive events of a file are accepted.
@@ -46,7 +45,7 @@ const AT_THE_MOMENT_NS: Nanos = 500_000_000;
 /// Most chunks with marks per file: two for each stream that a policy follows.
 const MARKED_CHUNKS: usize = 64;
 
-/// Most files remembered: half as many as the eBPF programs can distinguish. A machine can read more files than this
+/// Room for files: half as many as the eBPF programs can distinguish. A machine can read more files than this
 /// before they are idle long enough to be forgotten.
 const MOST_FILES: usize = 8192;
 
@@ -143,27 +142,34 @@ impl FileNotes {
 }
 
 /// Notes on all files with recent events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct FileTable {
-    files: BTreeMap<FileKey, FileNotes>,
+    files: Shared<FileKey, FileNotes>,
+}
+
+impl Default for FileTable {
+    fn default() -> Self {
+        FileTable { files: Shared::with_room(MOST_FILES) }
+    }
 }
 
 impl FileTable {
-    pub(crate) fn notes(&mut self, file: FileKey, now: Nanos) -> &mut FileNotes {
-        let notes = self.files.entry(file).or_insert_with(FileNotes::new);
+    /// The notes on a file that a reader of that group has come to.
+    pub(crate) fn notes(&mut self, file: FileKey, group: CgroupId, now: Nanos) -> &mut FileNotes {
+        if !self.files.contains_key(&file) {
+            self.files.insert(group, 1, file, FileNotes::new());
+        }
+        let notes = self.files.get_mut(&file).expect("it was there, or has just been added");
         notes.used_at = now;
         notes
     }
 
-    /// Makes room for a file. If the table is full, forgets the half that was idle longest, and passes each file to
-    /// `forget`.
-    pub(crate) fn make_room(&mut self, file: FileKey, forget: impl FnMut(FileKey)) {
-        if self.files.len() < MOST_FILES || self.files.contains_key(&file) {
-            return;
+    /// Makes room for a file. If the table is full, the group that has the most files in it loses those that were idle
+    /// longest. That is half of them, since a search for one would take as long. Each is passed to `forget`.
+    pub(crate) fn make_room(&mut self, file: FileKey, mut forget: impl FnMut(FileKey)) {
+        if !self.files.contains_key(&file) {
+            self.files.halve_largest(|notes| notes.used_at, |file| forget(*file));
         }
-        let mut times: Vec<Nanos> = self.files.values().map(|notes| notes.used_at).collect();
-        let (_, median, _) = times.select_nth_unstable(MOST_FILES / 2);
-        self.forget_before(median.saturating_add(1), forget);
     }
 
     /// The notes on a file that had an event recently.
@@ -234,7 +240,7 @@ mod tests {
         let mut forgotten = 0;
         for ino in 0..100_000 {
             table.make_room(file(ino), |_| forgotten += 1);
-            table.notes(file(ino), ino);
+            table.notes(file(ino), CgroupId(1), ino);
             assert!(table.len() <= MOST_FILES);
             assert_eq!(table.len() as u64 + forgotten, ino + 1, "each is told of");
         }

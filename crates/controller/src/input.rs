@@ -1,6 +1,7 @@
 //! What the controller is told. Each [`Input`] comes with its time. Answers to commands are inputs, too. They may come
 //! late, twice, out of order or never.
 
+use derive_more::Add;
 use readahead::behind::Span;
 use readahead::{DeviceCost, Hint, History, Nanos, OpenFileId, PAGE_BYTES, Past, Trigger, Via};
 use serde::{Deserialize, Serialize};
@@ -173,8 +174,8 @@ pub struct Passed {
 /// holds some MB behind the places that were read last.
 pub const SEEK_BYTES: u64 = 64 << 20;
 
-/// The block layer's counters of one disk. Counters only grow; differences count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The block layer's counters of one disk, or of all disks of a device. Counters only grow; differences count.
+#[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskStats {
     /// Reads that neither bowwave nor the reader of a managed file issued.
     pub foreground_reads: u64,

@@ -2,8 +2,8 @@
 //!
 //! | who | adds |
 //! |---|---|
-//! | the controller | everything but the three below |
-//! | the body | `lost_events`, `table_errors`, `cpu_s` |
+//! | the controller | everything but those below |
+//! | the body | `lost_events`, `table_errors`, `cpu_s`, and `limited_reader` of `not_read` |
 
 use derive_more::Add;
 use readahead::figures;
@@ -93,6 +93,8 @@ figures! {
         pub writes_too_fast: u64 as Counter,
         /// The kernel itself reads ahead, in a larger window that bowwave set. Also counted in `reads`.
         pub larger_window: u64 as Counter,
+        /// Its process may read only so much a second (`io.max`), or only what others leave (`ionice -c 3`).
+        pub limited_reader: u64 as Counter,
     }
 }
 
@@ -114,7 +116,7 @@ impl NotRead {
     }
 
     /// How many accesses, and why.
-    fn reasons(&self) -> [(u64, &'static str); 6] {
+    fn reasons(&self) -> [(u64, &'static str); 7] {
         [
             (self.nothing_to_gain, "nothing to gain"),
             (self.advised, "the program advised against it"),
@@ -122,6 +124,7 @@ impl NotRead {
             (self.memory_full, "the memory budget was used up"),
             (self.writes_too_fast, "the program wrote faster than the disk"),
             (self.larger_window, "the kernel did it in a larger window"),
+            (self.limited_reader, "the program may read only so much, or only what others leave"),
         ]
     }
 

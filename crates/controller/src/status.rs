@@ -64,6 +64,9 @@ figures! {
         // Absent if an older bowwave answers.
         #[serde(default)]
         pub is_disk: bool,
+        /// The disks that serve its requests; several below md. The body adds them.
+        #[serde(default)]
+        pub disks: Vec<String>,
         /// The file systems on it, as `major:minor`.
         pub volumes: Vec<String>,
         /// Where these are mounted, in the same order; the body adds them.
@@ -98,6 +101,7 @@ impl Controller {
             backing: id.0,
             name: String::new(),
             is_disk: false,
+            disks: Vec::new(),
             volumes: self.volumes.on(id).map(|dev| dev.to_string()).collect(),
             mount_points: Vec::new(),
             accounts: self.volumes.on(id).map(|dev| self.account_of(dev)).collect(),

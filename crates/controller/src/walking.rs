@@ -110,7 +110,7 @@ impl Controller {
                 Command::Mark(file, mark) => {
                     if let Some(start) = self.start.as_mut().filter(|start| !start.is_over(now)) {
                         self.files.make_room(*file, |other| forgotten.push(other));
-                        self.files.notes(*file, now).mark_set(*mark);
+                        self.files.notes(*file, start.cgroup, now).mark_set(*mark);
                         start.expect(*file, *mark);
                     }
                 }

@@ -144,14 +144,15 @@ struct stream {
 _Static_assert(sizeof(struct block_key) == 24 && sizeof(struct block) == 24, "as encoded");
 _Static_assert(sizeof(struct stream_key) == 24 && sizeof(struct stream) == 80, "as encoded");
 
-/* An open file of the calling process. Mirrored in src/execute/windows/advice.rs. */
+/* A descriptor of the calling process. Mirrored in src/open_file.rs. */
 struct open_file {
 	u32 number;		/* in: the descriptor */
 	u32 mode;		/* f_mode */
 	u32 window_pages;
 	u32 was_found;
+	u32 is_leased;		/* somebody holds a write lease on the file */
 };
-_Static_assert(sizeof(struct open_file) == 16, "as encoded");
+_Static_assert(sizeof(struct open_file) == 20, "as encoded");
 
 /* The block layer's reads of one disk. Counters only grow, except for our_bytes_in_flight. */
 struct disk_stats {

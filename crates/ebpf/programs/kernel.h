@@ -269,12 +269,47 @@ struct pt_regs {
 	unsigned long orig_ax;
 };
 
+typedef struct {
+	u32 val;
+} kuid_t;
+
+/* Of a node that does not belong to root, or whose attributes were changed. */
+struct kernfs_iattrs {
+	kuid_t ia_uid;
+};
+
 struct kernfs_node {
 	u64 id;
+	struct kernfs_iattrs *iattr;
 };
 
 struct cgroup {
 	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[1];
+};
+
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+	kuid_t owner;
+};
+
+struct cred {
+	struct user_namespace *user_ns;
+};
+
+struct pid_namespace {
+	struct user_namespace *user_ns;
+};
+
+struct upid {
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
 };
 
 struct css_set {
@@ -290,6 +325,8 @@ struct task_struct {
 	unsigned long maj_flt;
 	char comm[16];
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	const struct cred *cred;
 	struct task_io_accounting ioac;
 	struct files_struct *files;
 	struct css_set *cgroups;

@@ -24,20 +24,16 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "interface.h"
+#include "lease.bpf.h"
 #include "page_cache.bpf.h"
 #include "pointer.bpf.h"
+#include "spender.bpf.h"
 #include "tasks.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define FMODE_RANDOM 0x1000
 #define FMODE_NOREUSE 0x800000
-#define F_RDLCK 0
-/* The cgroup level of services, users and most containers: below system.slice and user.slice. */
-#define SPENDER_LEVEL 2
-/* A token pays for one event; may_report says why there are so many. */
-#define TOKEN_NS 50000
-#define MOST_TOKENS 4096
 #define NO_PAGE (~0ULL)
 /* 2 MiB. The next batch of a longer read is seen by itself. */
 #define CHUNKS_PER_READ 16
@@ -91,26 +87,6 @@ struct {
 	__type(value, struct place);
 } faults SEC(".maps"); /* task -> its last fault on a page that was in the cache, or on its way */
 
-/* Events share a budget if they come from one user within one service, session or container. Cgroups below that level
- * do not count, since users may make them. */
-struct spender {
-	u64 cgroup;
-	u32 uid;
-	u32 reserved;
-};
-
-struct bucket {
-	u64 at_ns;	/* up to when tokens were earned */
-	s64 tokens;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, struct spender);
-	__type(value, struct bucket);
-} buckets SEC(".maps");
-
 u64 lost_events;
 struct event event;	/* for its type: types of rings are not generated */
 u64 marked_inodes[1 << (MARKED_INODES_LOG2 - 6)];
@@ -126,26 +102,6 @@ static __always_inline bool manages_current_task(void)
 	return follows(bpf_get_current_pid_tgid() >> 32);
 }
 
-/* Whether a process holds a write lease on the file. If user space opened the file, that would break the lease. */
-static __always_inline bool is_leased(struct inode *inode)
-{
-	struct file_lock_context *context = inode->i_flctx;
-	unsigned long leases, first;
-
-	if (!context)
-		return false;
-	leases = (unsigned long)context + bpf_core_field_offset(struct file_lock_context, flc_lease);
-	first = (unsigned long)BPF_CORE_READ(context, flc_lease.next);
-	if (first == leases)
-		return false;
-	if (bpf_core_type_exists(struct file_lock_core)) {
-		first -= bpf_core_field_offset(struct file_lock_core, flc_list);
-		return BPF_CORE_READ((struct file_lock_core *)first, flc_type) != F_RDLCK;
-	}
-	first -= bpf_core_field_offset(struct file_lock, fl_list);
-	return BPF_CORE_READ((struct file_lock *)first, fl_type) != F_RDLCK;
-}
-
 /* What to report of a file, and its key; 0 if it is not a regular file on a watched file system, or leased. */
 static __always_inline u32 interest_in(struct inode *inode, struct file_key *key)
 {
@@ -154,7 +110,7 @@ static __always_inline u32 interest_in(struct inode *inode, struct file_key *key
 
 	if (!interest)
 		return 0;
-	if ((inode->i_mode & S_IFMT) != S_IFREG || is_leased(inode))
+	if ((inode->i_mode & S_IFMT) != S_IFREG || has_write_lease(inode->i_flctx))
 		return 0;
 	key->ino = inode->i_ino;
 	key->dev = dev;
@@ -167,37 +123,6 @@ static __always_inline bool is_muted(struct file_key *key, u64 now)
 	struct file_state *state = bpf_map_lookup_elem(&files, key);
 
 	return state && state->muted_until_ns > now;
-}
-
-/* Whether the current task may report one more event. A spender may report 20,000 per second, and 4096 at once. That is
- * less than half of the ring, so nobody fills it for others. */
-static __always_inline bool may_report(u64 now)
-{
-	struct spender spender = {
-		.cgroup = bpf_get_current_ancestor_cgroup_id(SPENDER_LEVEL),
-		.uid = bpf_get_current_uid_gid(),
-	};
-	struct bucket *bucket = bpf_map_lookup_elem(&buckets, &spender);
-	struct bucket fresh = { .at_ns = now, .tokens = MOST_TOKENS - 1 };
-	u64 earned;
-
-	if (!bucket) {
-		bpf_map_update_elem(&buckets, &spender, &fresh, BPF_ANY);
-		return true;
-	}
-	/* Not atomic: processors that do this at once may earn a few tokens twice. */
-	earned = now > bucket->at_ns ? (now - bucket->at_ns) / TOKEN_NS : 0;
-	if (bucket->tokens + (s64)earned >= MOST_TOKENS) {
-		bucket->tokens = MOST_TOKENS;
-		bucket->at_ns = now;
-	} else if (earned) {
-		bucket->tokens += earned;
-		bucket->at_ns += earned * TOKEN_NS;
-	}
-	if (bucket->tokens <= 0)
-		return false;
-	__sync_fetch_and_add(&bucket->tokens, -1);
-	return true;
 }
 
 static __always_inline struct event *begin_event(struct inode *inode, struct file_key *key,

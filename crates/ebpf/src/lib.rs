@@ -4,13 +4,12 @@
 //!   programs/observe.bpf.c --> observe   misses, faults and touched marks: inputs of the controller
 //!   programs/count.bpf.c   --> count     who reads what, added up: for `bowwave top`
 //!   programs/trace.bpf.c   --> tracing   each call, window and request: for `bowwave record`
-//!   programs/advice.bpf.c  --> advice    what programs have advised for an open file
+//!   programs/open_file.bpf.c > open_file what programs have advised for an open file; is it leased?
 //! ```
 //!
 //! [`kernel`] finds out what this kernel can tell. The kernel removes the programs when their process ends, however it
 //! ends. Without the feature `bpf`, everything here says that it was not built.
 
-pub mod advice;
 #[cfg(all(feature = "bpf", any(test, fuzzing)))]
 pub mod any_bytes;
 pub mod count;
@@ -19,6 +18,7 @@ mod error;
 mod fields;
 pub mod kernel;
 pub mod observe;
+pub mod open_file;
 pub mod tracing;
 #[cfg(feature = "bpf")]
 mod warnings;

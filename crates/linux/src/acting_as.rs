@@ -7,8 +7,9 @@
 
 use std::io;
 
+use crate::owner;
 use crate::privilege::Privilege;
-use crate::process;
+use crate::process::{self, Process};
 
 /// The user and the groups with which a process accesses files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +25,13 @@ impl Rights {
     ///
     /// # Errors
     /// If it has ended.
-    pub fn of(pid: u32) -> io::Result<Self> {
-        parse(&process::status(pid)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    pub fn of(process: &Process) -> io::Result<Self> {
+        process.read(|number| {
+            let mut rights = parse(&process::status(number)?).ok_or(io::ErrorKind::InvalidData)?;
+            // In a user namespace, capabilities count only for files of the users and groups that it maps.
+            rights.overrides &= owner::maps_all_ids(number);
+            Ok(rights)
+        })
     }
 
     /// Does `work` with these rights.
@@ -122,7 +128,9 @@ pub(crate) const NOBODY: Rights =
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::Read;
     use std::os::unix::fs::{PermissionsExt, chown};
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -134,6 +142,41 @@ mod tests {
         let expected = Rights { user: 65534, group: 7, groups: vec![8, 9], overrides: true };
         assert_eq!(parse(STATUS), Some(expected));
         assert_eq!(parse("Uid:\t1\n"), None);
+    }
+
+    #[test]
+    fn who_has_ended_has_no_rights() {
+        let mut child = Command::new("true").spawn().expect("it runs");
+        let process = Process::open(child.id()).expect("it is not reaped");
+        let status = || process::status(child.id()).expect("it is not reaped");
+        while !status().contains("(zombie)") {
+            std::thread::yield_now();
+        }
+        assert!(parse(&status()).is_some() && Rights::of(&process).is_err());
+        child.wait().expect("it ends");
+    }
+
+    #[test]
+    fn a_superuser_of_a_user_namespace_overrides_no_permissions() {
+        let overrides = |words: &[&str]| {
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).args(["sh", "-c", "echo; read line"]);
+            let mut child =
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+            let is_there = child.stdout.take().expect("piped").read_exact(&mut [0]).is_ok();
+            let rights = Process::open(child.id()).and_then(|process| Rights::of(&process));
+            drop(child.stdin.take());
+            child.wait().expect("it ends");
+            is_there.then(|| rights.expect("it waited").overrides)
+        };
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        assert_eq!(overrides(&["env"]), Some(true));
+        let Some(inside) = overrides(&["unshare", "--user", "--map-root-user"]) else {
+            return eprintln!("skipped: no user namespaces");
+        };
+        assert!(!inside);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub fn processes(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     cgroup::read_any(&text);
     daemons::read_any(bytes);
-    handles::inode_in(&text);
+    handles::read_any(&text);
     meminfo::read_any(&text);
     process::read_any(&text);
     psi::read_any(&text);

@@ -16,27 +16,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// The cgroup of a process. Returns the root cgroup if the process has ended.
+    /// The innermost cgroup of a process that only root can have made: it and all its ancestors belong to root. Users
+    /// may make cgroups below it, as many and as deep as they like. Returns the root cgroup if the process has ended.
     pub fn of(pid: &str) -> Self {
         let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        Self::in_table(&cgroups)
-    }
-
-    /// The innermost of this cgroup and its ancestors that only root can have made: it and all its ancestors belong to
-    /// root.
-    pub fn made_by_root(self) -> Self {
+        let Place { v1, v2 } = Self::in_table(&cgroups);
         let root = Path::new(ROOT);
-        let kept = |path: PathBuf, at: &[PathBuf]| {
-            let is_roots = |path: &Path| {
-                let about = at.iter().find_map(|at| fs::metadata(at.join(path)).ok());
-                about.is_none_or(|about| about.uid() == 0)
-            };
-            let others = up(Some(&path)).filter(|path| !is_roots(path)).last();
-            others.and_then(Path::parent).map_or(path.clone(), Path::to_owned)
+        let made_by_root = |path: Option<PathBuf>, at: &[PathBuf]| {
+            path.map(|path| made_by_root(&path, at).to_owned())
         };
         Place {
-            v1: self.v1.map(|path| kept(path, &[root.join("memory")])),
-            v2: self.v2.map(|path| kept(path, &[root.to_owned(), root.join("unified")])),
+            v1: made_by_root(v1, &[root.join("memory")]),
+            v2: made_by_root(v2, &[root.to_owned(), root.join("unified")]),
         }
     }
 
@@ -89,6 +80,17 @@ impl Place {
     }
 }
 
+/// The innermost of a cgroup and its ancestors that root has made below one of these folders. It looks from the outermost
+/// on, and at nothing below what a user has made.
+fn made_by_root<'a>(path: &'a Path, at: &[PathBuf]) -> &'a Path {
+    let is_roots = |path: &&Path| {
+        let about = at.iter().find_map(|at| fs::metadata(at.join(path)).ok());
+        about.is_none_or(|about| about.uid() == 0)
+    };
+    let from_outermost: Vec<&Path> = path.ancestors().collect();
+    from_outermost.into_iter().rev().take_while(is_roots).last().unwrap_or(Path::new(""))
+}
+
 /// The path of a process's cgroup, such as `/system.slice`: of version 2, or where that is the root, of version 1's
 /// memory controller. `None` if the process has ended.
 pub fn path_of(pid: u32) -> Option<String> {
@@ -127,27 +129,48 @@ fn entries(cgroups: &str) -> impl Iterator<Item = (&str, &Path)> {
     })
 }
 
-/// Whether the process's cgroup, or one above it, limits reads per second from some device (`io.max`, or version 1's
-/// `blkio.throttle`).
-pub fn is_throttled(pid: u32) -> bool {
+/// Whether a process shall read less than others: its cgroup, or one above it that root has made, limits reads per
+/// second from some device (`io.max`, or version 1's `blkio.throttle`), or has a smaller weight than usual.
+pub fn is_limited(pid: u32) -> bool {
     let table = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     limits_of_reading(&table)
         .iter()
-        .any(|file| fs::read_to_string(file).is_ok_and(|limits| limits_reading(&limits)))
+        .any(|(file, limits)| fs::read_to_string(file).is_ok_and(|text| limits(&text)))
 }
 
+/// Whether a file's text is a limit.
+type IsLimit = fn(&str) -> bool;
+
+/// A file of a cgroup, and what its text means.
+type Limit = (PathBuf, IsLimit);
+
 /// The files with these limits, for the cgroups in the text of `/proc/PID/cgroup`.
-fn limits_of_reading(cgroups: &str) -> Vec<PathBuf> {
+fn limits_of_reading(cgroups: &str) -> Vec<Limit> {
+    let v2: [(&str, IsLimit); 3] = [
+        ("io.max", limits_reading),
+        ("io.weight", |text| is_below_usual(text, 100)),
+        ("io.bfq.weight", |text| is_below_usual(text, 100)),
+    ];
+    let v1: [(&str, IsLimit); 4] = [
+        ("blkio.throttle.read_bps_device", limits_reading),
+        ("blkio.throttle.read_iops_device", limits_reading),
+        ("blkio.weight", |text| is_below_usual(text, 500)),
+        ("blkio.bfq.weight", |text| is_below_usual(text, 100)),
+    ];
     let root = Path::new(ROOT);
     let mut files = Vec::new();
+    let mut add = |at: PathBuf, path: &Path, limits: &[(&str, IsLimit)]| {
+        for folder in
+            up(Some(made_by_root(path, std::slice::from_ref(&at)))).map(|path| at.join(path))
+        {
+            files.extend(limits.iter().map(|(name, limits)| (folder.join(name), *limits)));
+        }
+    };
     for (controllers, path) in entries(cgroups) {
         if controllers.split(',').any(|name| name == "blkio") {
-            for folder in up(Some(path)).map(|path| root.join("blkio").join(path)) {
-                files.push(folder.join("blkio.throttle.read_bps_device"));
-                files.push(folder.join("blkio.throttle.read_iops_device"));
-            }
+            add(root.join("blkio"), path, &v1);
         } else if controllers.is_empty() {
-            files.extend(up(Some(path)).map(|path| root.join(path).join("io.max")));
+            add(root.to_owned(), path, &v2);
         }
     }
     files
@@ -160,6 +183,12 @@ fn limits_reading(limits: &str) -> bool {
         None => true,
     };
     limits.lines().any(|line| line.split(' ').skip(1).any(is_limit))
+}
+
+/// `default 50`, or of version 1 `50`; further lines are for single devices.
+fn is_below_usual(weights: &str, usual: u32) -> bool {
+    let weights = weights.lines().filter_map(|line| line.split(' ').next_back()?.parse().ok());
+    weights.min().is_some_and(|least: u32| least < usual)
 }
 
 /// One cgroup, with the file names of its version.
@@ -247,8 +276,8 @@ mod tests {
     #[test]
     fn limits_of_reading_are_found_up_to_the_root() {
         let files = limits_of_reading("7:blkio:/a/b\n4:memory:/x\n0::/user.slice\nnonsense\n");
-        let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-        assert_eq!(names.len(), 5, "{names:?}");
+        let names: Vec<_> = files.iter().map(|(file, _)| file.display().to_string()).collect();
+        assert_eq!(names.len(), 11, "{names:?}");
         assert!(names.contains(&"/sys/fs/cgroup/blkio/a/blkio.throttle.read_bps_device".into()));
         assert!(names.contains(&"/sys/fs/cgroup/user.slice/io.max".into()));
         for limits in ["8:0 rbps=1048576 wbps=max riops=max wiops=max\n", "7:0 1048576\n"] {
@@ -256,6 +285,18 @@ mod tests {
         }
         for none in ["", "\n", "8:0 rbps=max wbps=1 riops=max wiops=1\n"] {
             assert!(!limits_reading(none), "{none}");
+        }
+    }
+
+    #[test]
+    fn a_smaller_weight_than_usual_is_a_limit() {
+        for (weights, usual) in
+            [("default 50\n", 100), ("default 100\n8:0 10\n", 100), ("499\n", 500)]
+        {
+            assert!(is_below_usual(weights, usual), "{weights}");
+        }
+        for (weights, usual) in [("default 100\n", 100), ("500\n", 500), ("", 100)] {
+            assert!(!is_below_usual(weights, usual), "{weights}");
         }
     }
 
@@ -271,14 +312,14 @@ mod tests {
         let inner = given.join("inner");
         fs::create_dir_all(&inner).expect("made");
         std::os::unix::fs::chown(&given, Some(1000), Some(1000)).expect("root may");
-        let path = |folder: &Path| Some(folder.strip_prefix(at).expect("below").to_owned());
-        let place = |folder: &Path| match at.ends_with("memory") {
-            true => Place { v1: path(folder), v2: None },
-            false => Place { v1: None, v2: path(folder) },
-        };
-        let found = [&inner, &above].map(|folder| place(folder).made_by_root());
+        let path = |folder: &Path| folder.strip_prefix(at).expect("below").to_owned();
+        let found = [&inner, &above]
+            .map(|folder| made_by_root(&path(folder), std::slice::from_ref(at)).to_owned());
+        let limits = limits_of_reading(&format!("0::/{}", path(&inner).display()));
         [&inner, &given, &above].into_iter().for_each(|it| fs::remove_dir(it).expect("empty"));
-        assert_eq!(found, [place(&above), place(&above)]);
+        assert_eq!(found, [path(&above), path(&above)]);
+        let is_at_users = |(file, _): &Limit| file.starts_with(root.join(path(&given)));
+        assert!(*at != root || !limits.iter().any(is_at_users), "users make as many as they like");
     }
 
     #[test]

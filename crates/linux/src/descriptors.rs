@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use readahead::FileKey;
 
-use crate::handles::{descriptors_of, inode_of, is_same_file};
+use crate::handles::{descriptors_of, is_same_file};
 use crate::sys;
 
 /// A list is kept for this many times the time it took to make, so listing takes at most a tenth of
@@ -59,9 +59,7 @@ impl Descriptors {
     /// # Errors
     /// As [`Descriptors::sole`].
     pub fn again(&mut self, tgid: u32, file: FileKey, number: i32, now: u64) -> io::Result<i32> {
-        let leads_there = inode_of(tgid, number).is_ok_and(|ino| ino == Some(file.ino))
-            && is_same_file(tgid, file, number);
-        if leads_there { Ok(number) } else { self.sole(tgid, file, now) }
+        if is_same_file(tgid, file, number) { Ok(number) } else { self.sole(tgid, file, now) }
     }
 }
 

@@ -14,35 +14,25 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use readahead::{DeviceNumber, FileKey, FileRef};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, open, statx};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Statx, StatxFlags, open, statx};
 
 use crate::mounts::{self, Mount};
-use crate::{sys, table};
+use crate::{sys, table, turns};
 
-/// Opens a file of the file system `mount`.
+/// Reaches a file of the file system `mount`.
 ///
 /// # Errors
-/// If neither its handle nor a descriptor of the reading process refers to it; `EAGAIN` if somebody holds a
-/// write lease on it.
-pub fn open_file(read: FileRef, mount: &Mount) -> io::Result<OwnedFd> {
+/// If neither its handle nor a descriptor of the reading process refers to it.
+pub fn reach(read: FileRef, mount: &Mount) -> io::Result<Reached> {
     let reached = match reach_by_inode(read.file, read.generation, mount) {
         Ok(reached) if leads_to(&reached, read) => reached,
         _ => reach_through_process(read)?,
     };
-    open_reached(&reached)
-}
-
-/// Opens for reading what was reached (`O_PATH`) and found to be a regular file.
-pub(crate) fn open_reached(reached: &OwnedFd) -> io::Result<OwnedFd> {
-    // With these flags, opening does not make a controlling terminal, does not wait for a lease or a FIFO, and does not
-    // change the access time.
-    let flags =
-        OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    Ok(open(format!("/proc/self/fd/{}", reached.as_raw_fd()), flags, Mode::empty())?)
+    Ok(Reached::with_key(reached)?.0)
 }
 
 /// A regular file, known by its inode.
@@ -54,7 +44,7 @@ pub struct Known {
     pub generation: u32,
 }
 
-/// A regular file that was reached and not opened.
+/// A regular file that was reached (`O_PATH`) and not opened. Opening it breaks a write lease on it.
 #[derive(Debug)]
 pub struct Reached {
     file: OwnedFd,
@@ -70,15 +60,7 @@ impl Known {
     /// # Errors
     /// If it is gone, or the file system encodes handles otherwise.
     pub fn reach(&self, mount: &Mount) -> io::Result<Reached> {
-        let file = reach_by_inode(self.file, self.generation, mount)?;
-        let asked = LOOKED_AT.union(StatxFlags::SIZE).union(StatxFlags::MTIME);
-        let about = statx(&file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, asked)?;
-        if !type_of(&about).is_file() || key_in(&about) != self.file {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let (seconds, ns) = (about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
-        let changed_ns = seconds.saturating_mul(1_000_000_000).saturating_add(ns.into());
-        Ok(Reached { file, bytes: about.stx_size, changed_ns })
+        Reached::is(reach_by_inode(self.file, self.generation, mount)?, self.file)
     }
 }
 
@@ -89,12 +71,34 @@ pub fn is_gone(error: &io::Error) -> bool {
 }
 
 impl Reached {
+    /// Checks that this is that file.
+    pub(crate) fn is(file: OwnedFd, key: FileKey) -> io::Result<Self> {
+        Self::with_key(file).and_then(|(reached, found)| {
+            if found == key { Ok(reached) } else { Err(io::ErrorKind::NotFound.into()) }
+        })
+    }
+
+    fn with_key(file: OwnedFd) -> io::Result<(Self, FileKey)> {
+        let asked = LOOKED_AT.union(StatxFlags::SIZE).union(StatxFlags::MTIME);
+        let about = statx(&file, c"", AtFlags::EMPTY_PATH | AS_KNOWN, asked)?;
+        if !type_of(&about).is_file() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let (seconds, ns) = (about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec);
+        let changed_ns = seconds.saturating_mul(1_000_000_000).saturating_add(ns.into());
+        Ok((Reached { file, bytes: about.stx_size, changed_ns }, key_in(&about)))
+    }
+
     /// Opens it for reading.
     ///
     /// # Errors
-    /// `EAGAIN` if somebody holds a write lease on it.
+    /// `EAGAIN` if somebody holds a write lease on it, who is asked to give it up.
     pub fn open(&self) -> io::Result<OwnedFd> {
-        open_reached(&self.file)
+        // With these flags, opening does not make a controlling terminal, does not wait for a lease or a FIFO, and does
+        // not change the access time.
+        let flags =
+            OFlags::RDONLY | OFlags::NOATIME | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(open(format!("/proc/self/fd/{}", self.file.as_raw_fd()), flags, Mode::empty())?)
     }
 
     /// A path that leads to it, if the kernel knows one.
@@ -103,6 +107,12 @@ impl Reached {
         let about = statx(CWD, &path, AtFlags::SYMLINK_NOFOLLOW | AS_KNOWN, LOOKED_AT).ok()?;
         let found = look_at(&self.file)?;
         (about.stx_ino == found.stx_ino).then_some(path)
+    }
+}
+
+impl AsFd for Reached {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
@@ -210,38 +220,54 @@ pub(crate) fn reach_by_inode(key: FileKey, generation: u32, mount: &Mount) -> io
 /// Looks for the file among the reading process's descriptors.
 fn reach_through_process(read: FileRef) -> io::Result<OwnedFd> {
     let FileRef { tgid, file: key, .. } = read;
-    let leads_there = |(number, ino)| ino == key.ino && is_same_file(tgid, key, number);
-    let mut descriptors = descriptors_of(tgid)?;
-    let found = descriptors.find(|descriptor| leads_there(*descriptor));
-    let (number, _) = found.ok_or(io::ErrorKind::NotFound)?;
+    let mut descriptors = regular_files_of(tgid)?.peekable();
+    let mut leads_there = |found: &Found| is_file(&found.about, key);
+    let few = descriptors.by_ref().take(FEW_DESCRIPTORS);
+    let mut found = few.flatten().find(&mut leads_there);
+    if found.is_none() && descriptors.peek().is_some() {
+        found = turns::at_its_owners(tgid, || descriptors.flatten().find(&mut leads_there))?;
+    }
+    let number = found.ok_or(io::ErrorKind::NotFound)?.number;
     let path = format!("/proc/{tgid}/fd/{number}");
     let reached = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     if leads_to(&reached, read) { Ok(reached) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// Most descriptors of a process that are examined, at about 8 us each. A process may have a million, and cause a
+/// Examine this many descriptors of any process, in half a millisecond. Few programs have more.
+const FEW_DESCRIPTORS: usize = 256;
+
+/// Most descriptors of a process that are examined, at about 2 us each. A process may have a million, and cause a
 /// search with each of its reads.
 const MOST_DESCRIPTORS: usize = 10_000;
 
-/// The descriptors of a process with the inode numbers they refer to, up to [`MOST_DESCRIPTORS`].
+/// A descriptor that refers to a regular file.
+struct Found {
+    number: i32,
+    about: Statx,
+}
+
+/// The descriptors of a process up to [`MOST_DESCRIPTORS`]; `None` for those that do not refer to a regular file.
 ///
-/// This sends no request to a file system: a server might never answer.
-pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32, u64)>> {
-    let entries = fs::read_dir(format!("/proc/{tgid}/fdinfo"))?;
-    Ok(entries.take(MOST_DESCRIPTORS).filter_map(|entry| {
+/// This sends no request to a file system: a server might never answer. Each step takes as long, whatever the
+/// descriptor is. `/proc/PID/fdinfo` tells inode numbers, too, but users can make it take a second for each descriptor:
+/// by what an `epoll` watches, or by locks.
+fn regular_files_of(tgid: u32) -> io::Result<impl Iterator<Item = Option<Found>>> {
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = open(format!("/proc/{tgid}/fd"), folder, Mode::empty())?;
+    let entries = Dir::read_from(&folder)?.filter_map(|entry| {
         let entry = entry.ok()?;
-        let about = fs::read_to_string(entry.path()).ok()?;
-        Some((entry.file_name().to_str()?.parse().ok()?, inode_in(&about)?))
+        let number: i32 = entry.file_name().to_str().ok()?.parse().ok()?;
+        Some((number, entry))
+    });
+    Ok(entries.take(MOST_DESCRIPTORS).map(move |(number, entry)| {
+        let about = statx(&folder, entry.file_name(), AS_KNOWN, LOOKED_AT).ok()?;
+        type_of(&about).is_file().then_some(Found { number, about })
     }))
 }
 
-/// The inode number that one descriptor refers to.
-pub(crate) fn inode_of(tgid: u32, number: i32) -> io::Result<Option<u64>> {
-    Ok(inode_in(&fs::read_to_string(format!("/proc/{tgid}/fdinfo/{number}"))?))
-}
-
-pub(crate) fn inode_in(fdinfo: &str) -> Option<u64> {
-    number_behind(fdinfo, "ino:")
+/// The descriptors of a process that refer to regular files, with the inode numbers of these.
+pub(crate) fn descriptors_of(tgid: u32) -> io::Result<impl Iterator<Item = (i32, u64)>> {
+    Ok(regular_files_of(tgid)?.flatten().map(|found| (found.number, found.about.stx_ino)))
 }
 
 fn number_behind(fdinfo: &str, name: &str) -> Option<u64> {
@@ -252,6 +278,11 @@ fn number_behind(fdinfo: &str, name: &str) -> Option<u64> {
 pub(crate) fn is_same_file(tgid: u32, file: FileKey, number: i32) -> bool {
     let about = statx(CWD, format!("/proc/{tgid}/fd/{number}"), AS_KNOWN, LOOKED_AT);
     about.is_ok_and(|about| is_file(&about, file))
+}
+
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(fdinfo: &str) {
+    number_behind(fdinfo, "mnt_id:");
 }
 
 #[cfg(test)]
@@ -286,9 +317,9 @@ mod tests {
     }
 
     #[test]
-    fn the_inode_number_is_a_line_of_fdinfo() {
+    fn a_number_is_a_line_of_fdinfo() {
         let fdinfo = "pos:\t0\nflags:\t0100000\nmnt_id:\t29\nino:\t131\n";
-        assert_eq!(inode_in(fdinfo), Some(131));
-        assert_eq!(inode_in("pos:\t0\n"), None);
+        assert_eq!(number_behind(fdinfo, "mnt_id:"), Some(29));
+        assert_eq!(number_behind("pos:\t0\n", "mnt_id:"), None);
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! | topic | modules |
 //! |---|---|
-//! | disks | [`mounts`], [`identity`], [`knob`] (the kernel's window), [`direct`] (reads that bypass the cache) |
+//! | disks | [`mounts`] (and what a disk is made of), [`identity`], [`knob`] (the kernel's window), [`direct`] (reads that bypass the cache) |
 //! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
-//! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
+//! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`io_priority`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
 //! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`private`] (only this user can read or change them), [`small`], [`table`], [`stderr`] |
 //! | tests | [`failpoint`] (steps at which a process kills or stops itself) |
@@ -21,6 +21,7 @@ pub mod directories;
 pub mod failpoint;
 pub mod handles;
 pub mod identity;
+pub mod io_priority;
 pub mod knob;
 mod median;
 pub mod meminfo;
@@ -33,10 +34,13 @@ pub mod program;
 pub mod provenance;
 pub mod psi;
 pub mod small;
+mod stack;
 pub mod state;
 pub mod stderr;
 pub mod sys;
 pub mod table;
+mod turns;
+mod view;
 pub mod waits;
 pub mod whole;
 

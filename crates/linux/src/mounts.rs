@@ -34,6 +34,9 @@ const WITHOUT_BACKING: [&str; 24] = [
     "swap",
 ];
 
+/// File systems with a device number of their own on a disk that their source names. Only root can mount them.
+const SOURCE_IS_DISK: [&str; 2] = ["bcachefs", "btrfs"];
+
 /// The type under which a lab's server is mounted. Its files are not cached; the disk on top of
 /// them is.
 const LAB_SERVER: &str = "bowwave-lab";
@@ -168,7 +171,7 @@ pub(crate) fn with_id(mountinfo: &str, id: u64) -> Option<Mount> {
 }
 
 /// `36 35 98:0 /root /mount/point options - type source options`, see proc(5).
-fn parse_line(line: &str) -> Option<Mount> {
+pub(crate) fn parse_line(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ');
     let dev = left.nth(2)?.parse().ok()?;
@@ -215,7 +218,8 @@ pub(crate) fn read_any(mountinfo: &str) {
     assert!(with_page_cache(table).is_sorted_by(|a, b| a.mount_point <= b.mount_point));
 }
 
-/// The whole disk below a file system: its number, sysfs folder and device node.
+/// The whole disk below a file system: its number, sysfs folder and device node. It may be a volume of LVM, LUKS or md;
+/// [`Disk::members`] are the disks that it is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
     /// The number of the disk, not of a partition.
@@ -246,7 +250,11 @@ impl Disk {
 
     /// The disk with this number, or the disk of the partition with this number.
     pub fn of(dev: DeviceNumber) -> Option<Disk> {
-        let folder = fs::canonicalize(format!("/sys/dev/block/{dev}")).ok()?;
+        Disk::in_folder(fs::canonicalize(format!("/sys/dev/block/{dev}")).ok()?)
+    }
+
+    /// The disk with this folder in sysfs, or the disk of the partition with this folder.
+    pub(crate) fn in_folder(folder: PathBuf) -> Option<Disk> {
         let folder =
             if folder.join("partition").exists() { folder.parent()?.to_path_buf() } else { folder };
         Some(Disk {
@@ -300,8 +308,12 @@ fn block_device(mount: &Mount) -> Option<DeviceNumber> {
     if mount.dev.major != 0 {
         return Some(mount.dev);
     }
-    // btrfs has a separate device number; its source names the disk.
-    let node = fs::metadata(&mount.source).ok()?;
+    // A user who mounts with FUSE chooses the source, too.
+    let source = Path::new(&mount.source);
+    if !SOURCE_IS_DISK.contains(&mount.fs_type.as_str()) || !source.starts_with("/dev") {
+        return None;
+    }
+    let node = fs::metadata(source).ok()?;
     let dev = node.rdev();
     (dev != 0).then(|| DeviceNumber::from_stat(dev))
 }
@@ -386,6 +398,25 @@ nonsense
         for (path, minor) in [("/proc", 5), ("/run/bowwave/lab/hdd/fuse", 50), ("/proc/1", 99)] {
             let refused = found(path, 0, minor).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::Unsupported, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_users_file_system_has_no_disk_whatever_its_source() {
+        // `null` has a device number, and is everywhere.
+        let of = |fs_type: &str, source: &str| {
+            let line = format!("27 22 0:50 / /mnt rw - {fs_type} {source} rw");
+            block_device(&parse_line(&line).expect("a mount"))
+        };
+        let null = DeviceNumber { major: 1, minor: 3 };
+        assert_eq!(of("btrfs", "/dev/null"), Some(null));
+        for (fs_type, source) in [
+            ("fuse.sshfs", "/dev/null"),
+            ("fuse", "/dev/null"),
+            ("btrfs", "/proc/self/exe"),
+            ("nfs4", "/dev/null"),
+        ] {
+            assert_eq!(of(fs_type, source), None, "{fs_type} {source}");
         }
     }
 

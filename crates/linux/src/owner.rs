@@ -25,7 +25,7 @@ impl Owner {
         const ROOT: u32 = 0;
         let status = status(pid).ok()?;
         let user = fields(&status, "Uid:")?.next()?.parse().ok()?;
-        let place = || Place::of(&pid.to_string()).made_by_root();
+        let place = || Place::of(&pid.to_string());
         // It has a number in each of its PID namespaces.
         let is_contained = fields(&status, "NSpid:").is_some_and(|numbers| numbers.count() > 1);
         Some(match user {
@@ -38,8 +38,20 @@ impl Owner {
 
 /// Whether the process is in another user namespace, where user ids differ from those here.
 fn has_other_user_ids(pid: u32) -> bool {
-    let map = |pid: &str| fs::read_to_string(format!("/proc/{pid}/uid_map")).ok();
-    map(&pid.to_string()).is_some_and(|its| Some(its) != map("self"))
+    differs_in(pid, "uid_map") == Some(true)
+}
+
+/// Whether the process is in a user namespace that maps all the users and groups that there are here. False if it has
+/// ended.
+pub(crate) fn maps_all_ids(pid: u32) -> bool {
+    ["uid_map", "gid_map"].iter().all(|map| differs_in(pid, map) == Some(false))
+}
+
+/// `None` if the process has ended.
+fn differs_in(pid: u32, map: &str) -> Option<bool> {
+    let read = |pid: &str| fs::read_to_string(format!("/proc/{pid}/{map}")).ok();
+    let its = read(&pid.to_string())?;
+    Some(Some(its) != read("self"))
 }
 
 #[cfg(test)]
@@ -114,7 +126,7 @@ mod tests {
         }
         for more in [&["unshare", "--user"][..], &["unshare", "--user", "--pid", "--fork"]] {
             let Some(sleeper) = Sleeper::started_by(&[&as_user, more].concat()) else { continue };
-            let place = Place::of("self").made_by_root();
+            let place = Place::of("self");
             assert_eq!(sleeper.owner(), Owner::Contained(place), "{more:?}");
         }
     }

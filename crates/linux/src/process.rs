@@ -15,17 +15,29 @@ use crate::{sys, table};
 /// belongs to it, read that after opening this and call a method afterwards: if the call succeeds,
 /// it does.
 #[derive(Debug)]
-pub struct Process(OwnedFd);
+pub struct Process {
+    number: u32,
+    pidfd: OwnedFd,
+}
 
 impl Process {
     /// Opens the process with this number.
     ///
     /// # Errors
     /// `ESRCH` if there is no such process.
-    pub fn open(pid: u32) -> io::Result<Self> {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pub fn open(number: u32) -> io::Result<Self> {
+        let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
-        Ok(Process(pidfd_open(pid, PidfdFlags::empty())?))
+        Ok(Process { number, pidfd: pidfd_open(pid, PidfdFlags::empty())? })
+    }
+
+    /// What `read` finds below `/proc` under the number of this process, if that is still its own afterwards.
+    ///
+    /// # Errors
+    /// What `read` reports, or `NotFound` if the process has ended.
+    pub fn read<T>(&self, read: impl FnOnce(u32) -> io::Result<T>) -> io::Result<T> {
+        let found = read(self.number)?;
+        if self.has_ended() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
     }
 
     /// Duplicates its descriptor `fd`. The result is the same open file, not a new one.
@@ -34,12 +46,12 @@ impl Process {
     /// `ESRCH` if the process has ended, `EBADF` if it has no such descriptor, `EPERM` without the
     /// right to trace it.
     pub fn duplicate(&self, fd: i32) -> io::Result<OwnedFd> {
-        Ok(pidfd_getfd(&self.0, fd, PidfdGetfdFlags::empty())?)
+        Ok(pidfd_getfd(&self.pidfd, fd, PidfdGetfdFlags::empty())?)
     }
 
     /// Whether it has ended. It may not be reaped yet.
     pub fn has_ended(&self) -> bool {
-        let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+        let mut ready = [PollFd::new(&self.pidfd, PollFlags::IN)];
         matches!(poll(&mut ready, Some(&Timespec::default())), Ok(1))
     }
 
@@ -49,14 +61,14 @@ impl Process {
     /// # Errors
     /// `ESRCH` if the process has ended, `EPERM` without CAP_SYS_NICE and the right to trace it.
     pub fn page_out(&self, parts: &[(u64, u64)]) -> io::Result<()> {
-        sys::page_out(self.0.as_fd(), parts)
+        sys::page_out(self.pidfd.as_fd(), parts)
     }
 }
 
 impl AsFd for Process {
     /// The pidfd, readable once the process has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.pidfd.as_fd()
     }
 }
 

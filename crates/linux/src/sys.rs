@@ -122,37 +122,6 @@ pub fn readahead(file: impl AsFd, start: u64, pages: u64) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// `IOPRIO_WHO_PROCESS` of the kernel's ioprio.h; it names a thread, and 0 the calling one.
-const OF_THREAD: libc::c_int = 1;
-
-/// Makes this thread read with the I/O priority of a process (`ionice`). The kernel gives each request the priority of
-/// the thread that submits it. If the process has ended, or the priority is not allowed, nothing changes.
-pub fn take_priority_of(process: u32) {
-    // SAFETY: both calls take numbers only.
-    unsafe {
-        let priority = libc::syscall(libc::SYS_ioprio_get, OF_THREAD, process as libc::pid_t);
-        if priority >= 0 {
-            libc::syscall(libc::SYS_ioprio_set, OF_THREAD, 0 as libc::pid_t, priority);
-        }
-    }
-}
-
-/// Whether a process reads in the idle class of I/O (`ionice -c 3`): the device is to serve it when nobody else asks.
-/// A process without a class of its own reads in that class if the processor, too, runs it when idle (`chrt -i`).
-pub fn reads_when_idle(process: u32) -> bool {
-    const CLASS_SHIFT: u32 = 13;
-    const CLASS_NONE: libc::c_long = 0;
-    const CLASS_IDLE: libc::c_long = 3;
-    let process = process as libc::pid_t;
-    // SAFETY: both calls take numbers only.
-    unsafe {
-        match libc::syscall(libc::SYS_ioprio_get, OF_THREAD, process) >> CLASS_SHIFT {
-            CLASS_NONE => libc::sched_getscheduler(process) == libc::SCHED_IDLE,
-            class => class == CLASS_IDLE,
-        }
-    }
-}
-
 /// Starts writing the dirty pages of `[start, start + pages)`. Waits only if the device's queue is
 /// full.
 ///

@@ -289,7 +289,7 @@ fn file_system(mount: &Mount) -> Check {
         fs::read_to_string(&knob).map_or("unknown".into(), |kb| format!("{} KiB", kb.trim()));
     let disk = Disk::under(mount);
     let by_handle = handles::encodes_inode_handles(&mount.fs_type);
-    let on = disk.map_or("no disk of its own".into(), |disk| format!("disk {}", disk.name));
+    let on = disk.map_or("no disk of its own".into(), |disk| on_disk(&disk));
     Check {
         name: mount.mount_point.display().to_string(),
         health: if by_handle { Health::Ok } else { Health::Degraded },
@@ -302,6 +302,18 @@ fn file_system(mount: &Mount) -> Check {
                 .into()
         },
         is_essential: false,
+    }
+}
+
+/// `disk sda`, or `disk dm-1 (on md0, of sda, sdb)`.
+fn on_disk(disk: &Disk) -> String {
+    let (carrier, name) = (disk.carrier().name, &disk.name);
+    let members: Vec<_> = disk.members().into_iter().map(|member| member.name).collect();
+    match &members[..] {
+        [only] if only == name => format!("disk {name}"),
+        [only] => format!("disk {name} (on {only})"),
+        all if carrier == *name => format!("disk {name} (of {})", all.join(", ")),
+        all => format!("disk {name} (on {carrier}, of {})", all.join(", ")),
     }
 }
 

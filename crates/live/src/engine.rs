@@ -19,13 +19,11 @@ use std::time::{Duration, Instant};
 
 use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
 use controller::ids::BackingId;
-use controller::metrics::Metrics;
-use controller::{
-    Charge, Command, Completed, Controller, DiskStats, Input, Mounted, Nanos, Status,
-};
+use controller::metrics::{Metrics, NotRead};
+use controller::{Charge, Command, Completed, Controller, Input, Mounted, Nanos, Status};
 use ebpf::ObserveError;
 use ebpf::kernel::Features;
-use ebpf::observe::{self, DISK_SLOTS, Observer, Scope, Watch};
+use ebpf::observe::{self, Observer, Scope, Watch};
 use linux::mounts::Mount;
 use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
@@ -34,6 +32,7 @@ use readahead::adaptive::Limits;
 use recording::{CreateError, Header, OddLimits, Place, Recorder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::counted::Counted;
 use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::helper::Helper;
@@ -134,8 +133,7 @@ pub struct Engine {
     exits: Exits,
     memory: Memory,
     histories: Histories,
-    /// The disks whose reads are counted.
-    counted: HashMap<BackingId, CountedDisk>,
+    counted: Counted,
     out: Vec<Command>,
     tick_at: Nanos,
     tidied_at: Nanos,
@@ -143,6 +141,8 @@ pub struct Engine {
     histories_kept_at: Nanos,
     /// Failed updates of eBPF maps.
     table_errors: u64,
+    /// Reads that were left to the kernel.
+    left_reads: u64,
     has_restored_windows: bool,
     drops_behind: bool,
     socket: Option<Socket>,
@@ -152,14 +152,6 @@ pub struct Engine {
     since: Instant,
     /// The mount watcher's thread ends when this is dropped.
     _running: Arc<()>,
-}
-
-struct CountedDisk {
-    dev: DeviceNumber,
-    /// The slot of its counters in the eBPF programs.
-    slot: usize,
-    /// The counters that the controller was told last.
-    reported: Option<DiskStats>,
 }
 
 /// What an engine hands on to the next one of the same process.
@@ -232,13 +224,14 @@ impl Prepared {
             exits: Exits::new()?,
             memory: Memory::default(),
             histories,
-            counted: HashMap::new(),
+            counted: Counted::default(),
             out,
             tick_at: 0,
             tidied_at: 0,
             next_daemon_scan_at: 0,
             histories_kept_at: sys::monotonic_ns(),
             table_errors: 0,
+            left_reads: 0,
             has_restored_windows: false,
             drops_behind: watch.is_some(),
             socket: None,
@@ -456,7 +449,7 @@ impl Engine {
     pub fn status(&self) -> Status {
         let status = self.controller.status(sys::monotonic_ns());
         let mut status = Status { metrics: self.process_totals(status.metrics), ..status };
-        status::add_names(&mut status, self.executor.volumes(), |id| self.executor.disk(id));
+        status::add_names(&mut status, self.executor.volumes(), |id| self.executor.device(id));
         status
     }
 
@@ -493,7 +486,9 @@ impl Engine {
     fn process_totals(&self, metrics: Metrics) -> Metrics {
         let lost_events = self.observer.lost_events();
         let cpu_s = sys::cpu_seconds();
-        let own = Metrics { lost_events, cpu_s, table_errors: self.table_errors, ..metrics };
+        let not_read = NotRead { limited_reader: self.left_reads, ..metrics.not_read };
+        let table_errors = self.table_errors;
+        let own = Metrics { lost_events, cpu_s, table_errors, not_read, ..metrics };
         own.after(&self.earlier_totals)
     }
 
@@ -596,20 +591,15 @@ impl Engine {
         }
     }
 
-    /// Starts or stops counting a disk's reads. When no slot is free, its reads are managed without counters.
+    /// Starts or stops counting the reads of a device's disks.
     fn count(&mut self, backing: BackingId, is_counted: bool) -> Result<(), ObserveError> {
         if !is_counted {
-            let counted = self.counted.remove(&backing);
-            return counted.map_or(Ok(()), |disk| self.observer.forget_disk(disk.dev));
+            let unused = self.counted.stop(backing);
+            return unused.into_iter().try_for_each(|dev| self.observer.forget_disk(dev));
         }
-        let is_free = |slot: &usize| self.counted.values().all(|other| other.slot != *slot);
-        let free = (0..DISK_SLOTS).find(is_free);
-        let (Some(disk), Some(slot)) = (self.executor.disk(backing), free) else {
-            return Ok(());
-        };
-        let dev = disk.dev;
-        self.counted.insert(backing, CountedDisk { dev, slot, reported: None });
-        self.observer.watch_disk(dev, slot)
+        let disks = self.executor.members(backing).iter().map(|disk| disk.dev).collect();
+        let new = self.counted.start(backing, disks);
+        new.into_iter().try_for_each(|(dev, slot)| self.observer.watch_disk(dev, slot))
     }
 
     fn on_change(&mut self, now: Nanos, change: Change) {
@@ -634,13 +624,10 @@ impl Engine {
 
     fn report_disk_stats(&mut self) {
         let now = sys::monotonic_ns();
-        let changed = |(backing, disk): (&BackingId, &mut CountedDisk)| {
-            let stats = self.observer.disk_stats(disk.slot);
-            let is_news = disk.reported.replace(stats) != Some(stats);
-            is_news.then_some(Input::DiskStats(*backing, stats))
-        };
-        let changed: Vec<Input> = self.counted.iter_mut().filter_map(changed).collect();
-        changed.into_iter().for_each(|stats| self.feed(now, stats));
+        let news = self.counted.news(|slot| self.observer.disk_stats(slot));
+        for (backing, stats) in news {
+            self.feed(now, Input::DiskStats(backing, stats));
+        }
     }
 
     /// Tells the controller of windows that no thread will restore: killed runs, earlier engines and ended threads
@@ -671,7 +658,9 @@ impl Engine {
         if let Some(stats) = group_stats {
             self.feed(at, stats);
         }
-        (!(reader.is_left_to_kernel && is_read)).then_some(input)
+        let is_left = reader.is_left_to_kernel && is_read;
+        self.left_reads += u64::from(is_left);
+        (!is_left).then_some(input)
     }
 }
 

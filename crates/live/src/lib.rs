@@ -16,6 +16,7 @@
 #[cfg(any(test, fuzzing))]
 pub mod any_bytes;
 pub mod config;
+mod counted;
 mod devices;
 pub mod doctor;
 pub mod engine;

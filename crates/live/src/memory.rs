@@ -9,9 +9,10 @@ use std::collections::HashMap;
 
 use controller::ids::{CgroupId, Tgid};
 use controller::{Input, MemoryStats, Nanos};
-use linux::cgroup::{Place, is_throttled};
+use linux::cgroup::{Place, is_limited};
+use linux::io_priority::IoPriority;
 use linux::process::user;
-use linux::{meminfo, psi, sys};
+use linux::{meminfo, psi};
 
 /// Look up again after this time.
 const FRESH_NS: Nanos = 1_000_000_000;
@@ -98,7 +99,8 @@ impl Memory {
         let (cgroup, is_report_due) = self.group_id(now, Group { place, user });
         let reader = Reader {
             group: cgroup,
-            is_left_to_kernel: is_throttled(tgid) || sys::reads_when_idle(tgid),
+            is_left_to_kernel: is_limited(tgid)
+                || IoPriority::of(tgid).is_some_and(IoPriority::is_idle),
         };
         self.processes.insert(tgid, (reader, now));
         let stats = MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bowwave-mounts                                                             engine
-//!   poll /proc/self/mountinfo, 1 s --> compare with the list --> channel --> Change::Mounted, Change::Gone
+//!   poll /proc/self/mountinfo, 10 s -> compare with the list --> channel --> Change::Mounted, Change::Gone
 //! ```
 
 use std::fs::File;
@@ -28,6 +28,8 @@ use crate::places::Places;
 #[derive(Debug)]
 pub(crate) struct Volume {
     pub(crate) mount: Mount,
+    /// The disk or volume that it is on.
+    pub(crate) disk: Option<Disk>,
     /// The file that sets the kernel's window of this file system (`read_ahead_kb`).
     pub(crate) knob: PathBuf,
     /// How much one `readahead(2)` call reads.
@@ -37,11 +39,14 @@ pub(crate) struct Volume {
     pub(crate) history_file: Option<PathBuf>,
 }
 
-/// The disk under one or more file systems, or the server of a network file system.
+/// The disk or array under one or more file systems, or the server of a network file system.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Device {
     pub(crate) backing: BackingId,
+    /// The disk to which all reads of these file systems go; below LVM and LUKS.
     pub(crate) disk: Option<Disk>,
+    /// The disks that serve its requests: several below md.
+    pub(crate) members: Vec<Disk>,
     pub(crate) facts: DeviceFacts,
 }
 
@@ -91,16 +96,17 @@ impl Mounts {
     fn update(&mut self, wanted: Vec<Mount>) -> Vec<Change> {
         let mut changes = Vec::new();
         self.volumes.retain(|(volume, device)| {
-            let disk_is_the_same = || device.disk == Disk::under(&volume.mount);
-            let stays = wanted.contains(&volume.mount) && disk_is_the_same();
+            let disks_are_the_same = || {
+                let disk = Disk::under(&volume.mount);
+                volume.disk == disk
+                    && (device.disk.clone(), device.members.clone()) == below(disk.as_ref())
+            };
+            let stays = wanted.contains(&volume.mount) && disks_are_the_same();
             if !stays {
                 changes.push(Change::Gone(volume.mount.dev));
             }
             stays
         });
-        for (volume, device) in &self.volumes {
-            volume.piece_limit.refresh(device.disk.as_ref(), &volume.knob);
-        }
         for mount in wanted {
             if self.volumes.iter().all(|(volume, _)| volume.mount.dev != mount.dev) {
                 let (volume, device) = self.look_up(mount);
@@ -114,22 +120,27 @@ impl Mounts {
 
     fn look_up(&mut self, mount: Mount) -> (Arc<Volume>, Arc<Device>) {
         let disk = Disk::under(&mount);
+        let (carrier, members) = below(disk.as_ref());
         let mut known = self.volumes.iter().map(|(_, device)| device);
-        let known = known.find(|device| disk.is_some() && device.disk == disk).cloned();
-        let device = known.unwrap_or_else(|| {
+        let is_its = |device: &&Arc<Device>| {
+            carrier.is_some() && device.disk == carrier && device.members == members
+        };
+        let device = known.find(is_its).cloned().unwrap_or_else(|| {
             self.last_backing += 1;
-            let facts = devices::facts_of(&mount, disk.as_ref(), &self.state);
-            Arc::new(Device { backing: BackingId(self.last_backing), disk: disk.clone(), facts })
+            let facts = devices::facts_of(&mount, disk.as_ref(), carrier.as_ref(), &self.state);
+            let backing = BackingId(self.last_backing);
+            Arc::new(Device { backing, disk: carrier, members, facts })
         });
         let knob = mounts::read_ahead_knob(&mount);
-        let piece_limit = PieceLimit::of(disk.as_ref(), &knob);
+        let piece_limit = PieceLimit::of(disk.clone(), knob.clone());
         let history_file = histories::file_of(&mount, disk.as_ref(), &self.state);
         let backing = device.backing;
-        (Arc::new(Volume { mount, knob, piece_limit, backing, history_file }), device)
+        (Arc::new(Volume { mount, disk, knob, piece_limit, backing, history_file }), device)
     }
 
     /// Starts a thread that sends `changes` and calls `wake` after each, until the engine drops `running`. It looks
-    /// whenever the table of mounts changes, and every second.
+    /// whenever the table of mounts changes, and every ten seconds: that the disk under a mount is another one
+    /// now (`pvmove`), or that a path exists now, nobody tells.
     pub(crate) fn watch(
         mut self,
         changes: Sender<Change>,
@@ -153,9 +164,14 @@ impl Mounts {
     }
 }
 
+/// The disk to which all reads of `disk` go, and the disks that serve them.
+fn below(disk: Option<&Disk>) -> (Option<Disk>, Vec<Disk>) {
+    (disk.map(Disk::carrier), disk.map(Disk::members).unwrap_or_default())
+}
+
 fn wait_for_change(table: Option<&OwnedFd>) {
-    let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let at_most = Timespec { tv_sec: 10, tv_nsec: 0 };
     let mut fds: Vec<PollFd<'_>> =
         table.iter().map(|fd| PollFd::new(*fd, PollFlags::PRI | PollFlags::ERR)).collect();
-    let _ = poll(&mut fds, Some(&second));
+    let _ = poll(&mut fds, Some(&at_most));
 }

@@ -18,11 +18,13 @@ use std::time::{Duration, Instant};
 
 use controller::Status;
 use controller::ids::BackingId;
-use linux::mounts::{Disk, Mount};
+use linux::mounts::Mount;
 use readahead::figures;
 use rustix::fs::{CWD, FileType, Mode, OFlags, chmod, fchmod, fstat, openat, rename};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{
+    Timeout, set_socket_send_buffer_size_force, set_socket_timeout, socket_peercred,
+};
 use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
     listen, send, socket_with,
@@ -30,7 +32,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::mounted::Volume;
+use crate::mounted::{Device, Volume};
 
 /// The version of the answer. It grows when a field is removed or changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -44,8 +46,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Enough to find out whether anybody listens, which the kernel answers at once.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// Read no more of an answer. No valid one is nearly as long.
-const MOST_BYTES: u64 = 1 << 20;
+/// Read no more of an answer. Each mount takes some hundred bytes, and one user may have a thousand.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A client's buffer holds at least so much, as it does on most systems without asking.
+const DEFAULT_BUFFER_BYTES: usize = 200 << 10;
 
 /// 0660.
 const ROOT_AND_GROUP: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP);
@@ -150,7 +155,10 @@ impl Socket {
             status,
         };
         if let Ok(text) = serde_json::to_vec(&report) {
-            // This fails if the client has gone. If its buffer is full, the client sees that the answer is cut.
+            // The kernel counts its own use of the buffer, too: it doubles this number for that. Without root it grants
+            // less, and the client may see that a long answer is cut.
+            let _ = set_socket_send_buffer_size_force(client, text.len().max(DEFAULT_BUFFER_BYTES));
+            // This fails if the client has gone.
             let _ = send(client, &text, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
     }
@@ -337,7 +345,7 @@ impl Report {
 pub(crate) fn add_names<'a>(
     status: &mut Status,
     volumes: impl Iterator<Item = &'a Volume>,
-    disk_of: impl Fn(BackingId) -> Option<&'a Disk>,
+    device_of: impl Fn(BackingId) -> Option<&'a Device>,
 ) {
     let mounts: HashMap<String, &Mount> =
         volumes.map(|volume| (volume.mount.dev.to_string(), &volume.mount)).collect();
@@ -346,7 +354,10 @@ pub(crate) fn add_names<'a>(
     };
     for device in &mut status.devices {
         device.mount_points = device.volumes.iter().map(place).collect();
-        let disk = disk_of(BackingId(device.backing)).map(|disk| &disk.name);
+        let known = device_of(BackingId(device.backing));
+        let names = known.iter().flat_map(|known| &known.members).map(|disk| disk.name.clone());
+        device.disks = names.collect();
+        let disk = known.and_then(|known| known.disk.as_ref()).map(|disk| &disk.name);
         let source = || mounts.get(device.volumes.first()?).map(|mount| &mount.source);
         device.is_disk = disk.is_some();
         device.name = disk.or_else(source).cloned().unwrap_or_default();
@@ -374,7 +385,11 @@ mod tests {
     }
 
     /// Asks while a thread answers on the socket.
-    fn asked(folder: &Path, socket: &Socket) -> Vec<Result<Value, AskError>> {
+    fn asked(
+        folder: &Path,
+        socket: &Socket,
+        status: fn() -> Status,
+    ) -> Vec<Result<Value, AskError>> {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -399,7 +414,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let role = Role::Run { command: "tar".into() };
         let socket = Socket::bind(folder.path(), role.clone(), Instant::now()).expect("bound");
-        let answers = asked(folder.path(), &socket);
+        let answers = asked(folder.path(), &socket, status);
         let [answer] = &answers[..] else { panic!("{answers:?}") };
         match answer {
             Ok(answer) => {
@@ -439,6 +454,27 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_may_be_as_long_as_users_can_make_it_by_their_mounts() {
+        let many = || {
+            let mut status = status();
+            let file = controller::BusyFile {
+                volume: "7:0".into(),
+                inode: 1,
+                read_ahead_bytes: 0,
+                mount_point: "x".repeat(1000),
+            };
+            status.busiest_files = vec![file; 5000];
+            status
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = Socket::bind(folder.path(), Role::Daemon, Instant::now()).expect("bound");
+        let answers = asked(folder.path(), &socket, many);
+        let [answer] = &answers[..] else { panic!("one answer") };
+        let found = answer.as_ref().map(|answer| answer["busiest_files"].as_array().map(Vec::len));
+        assert!(!is_root() || matches!(found, Ok(Some(5000))), "{found:?}");
+    }
+
+    #[test]
     fn clients_that_do_not_read_do_not_delay_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = Socket::bind(folder.path(), Role::Daemon, Instant::now()).expect("bound");
@@ -447,7 +483,7 @@ mod tests {
             (0..3).map(|_| connect_to(&path, PROBE_TIMEOUT).expect("there is room")).collect();
         socket.answer(status).expect("they are answered");
         drop(idle);
-        assert_eq!(asked(folder.path(), &socket).len(), 1);
+        assert_eq!(asked(folder.path(), &socket, status).len(), 1);
     }
 
     #[test]

@@ -54,6 +54,11 @@ impl DeviceCost {
         self.latency_s / self.concurrency.max(1.0)
     }
 
+    /// Pages that the device transfers meanwhile.
+    pub fn access_pages(&self) -> u64 {
+        (self.access_s() / self.page_s()) as u64
+    }
+
     /// Seconds that reading `pages` in one device access costs such a reader.
     pub fn fetch_s(&self, pages: u64) -> f64 {
         (pages as f64 * self.page_s()).max(self.access_s())

@@ -4,19 +4,41 @@
 //! grow with the number of files on the machine. All room is taken when the table is built;
 //! inserting into a full table evicts the entry whose last use is oldest among a few neighbours of
 //! the slot the key hashes to (a set-associative cache, like a processor's).
+//!
+//! Groups of readers share a table. Among these neighbours, an entry of the group goes that has the most of them. So
+//! whatever one group does, an entry of another group that is alone in its set stays.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+
+use crate::access::GroupId;
 
 /// Entries per set: enough that a set rarely overflows before the table is nearly full.
 const WAYS: usize = 8;
 
-/// The part of a set that a look-up reads first: 72 bytes, much less than eight entries.
+/// The part of a set that a look-up reads first: 104 bytes, much less than eight entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Set {
     /// A byte of each key's hash, so that all are compared at once.
     tags: [u8; WAYS],
     /// One more than the time of each entry's last use; zero if there is no entry.
     ages: [u64; WAYS],
+    /// Whose readers have brought each entry.
+    groups: [GroupId; WAYS],
+}
+
+impl Set {
+    /// The entry that makes room for one of that group: of the group that has the most entries, the one with the least
+    /// age. If several have the most, the group's own goes, or the oldest.
+    fn makes_room(&self, group: GroupId) -> usize {
+        let makes_room = |way: &usize| {
+            let of = self.groups[*way];
+            let is_used = self.ages[*way] != NONE;
+            let has = self.groups.iter().zip(&self.ages);
+            let has = has.filter(|(other, age)| **other == of && **age != NONE).count();
+            (is_used, std::cmp::Reverse((has, of == group)), self.ages[*way])
+        };
+        (0..WAYS).min_by_key(makes_room).unwrap_or(0)
+    }
 }
 
 /// A fixed-capacity map from `K` to `V`.
@@ -119,14 +141,28 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         fresh: impl FnOnce() -> V,
         forget: impl FnOnce(V),
     ) -> &mut V {
+        self.get_or_insert_for(GroupId::default(), key, now, fresh, forget)
+    }
+
+    /// The same for a reader of that group.
+    #[inline]
+    pub(crate) fn get_or_insert_for(
+        &mut self,
+        group: GroupId,
+        key: K,
+        now: u64,
+        fresh: impl FnOnce() -> V,
+        forget: impl FnOnce(V),
+    ) -> &mut V {
         let place = self.place(&key);
         let found = self.find(&key, place);
         let set = &mut self.sets[place.set];
-        let way = found.unwrap_or_else(|| oldest(&set.ages));
+        let way = found.unwrap_or_else(|| set.makes_room(group));
         set.ages[way] = age(now);
         let entry = &mut self.entries[place.set * WAYS + way];
         if found.is_none() {
             set.tags[way] = place.tag;
+            set.groups[way] = group;
             if let Some((_, evicted)) = entry.replace((key, fresh())) {
                 forget(evicted);
             }
@@ -194,11 +230,6 @@ fn alike(tags: [u8; WAYS], tag: u8) -> u64 {
     others.wrapping_sub(ONES) & !others & (ONES << 7)
 }
 
-/// The first way with the least age.
-fn oldest(ages: &[u64; WAYS]) -> usize {
-    (0..WAYS).min_by_key(|way| ages[*way]).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +247,22 @@ mod tests {
         assert_eq!(table.len(), WAYS);
         assert!(table.get_mut(&0, 102).is_some(), "used just now");
         assert!(table.get_mut(&1, 103).is_none(), "used longest ago");
+    }
+
+    #[test]
+    fn whatever_others_bring_a_group_keeps_its_share() {
+        let mut table = Table::new(WAYS);
+        let mut bring = |group, key: u64| {
+            let mut forgotten = None;
+            let forget = |other| forgotten = Some(other);
+            *table.get_or_insert_for(GroupId(group), key, key, || 0, forget) = key;
+            forgotten
+        };
+        (0..8).for_each(|key| assert_eq!(bring(1, key), None));
+        (8..12).for_each(|key| assert_eq!(bring(2, key), Some(key - 8)));
+        (12..1000).for_each(|key| assert!(bring(1, key).is_some_and(|it| !(8..12).contains(&it))));
+        assert_eq!(bring(2, 1000), Some(8), "it has its share");
+        assert!(bring(3, 1001).is_some());
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Controller {
         let mark = start.hear(now, access, self.walks.head_pages(access));
         let has_earned = start.used_ranges > used;
         if let Some(mark) = mark {
-            let notes = self.files.notes(access.of.file, now);
+            let notes = self.files.notes(access.of.file, access.cgroup, now);
             notes.mark_taken(mark);
             let listening = Listening { managed: true, ..notes.listening(0) };
             out.push(Command::Listen(access.of.file, listening));
@@ -183,7 +183,7 @@ impl Controller {
             let marked: Vec<Range> = first.copied().collect();
             let forget = |other| out.push(Command::Listen(other, Listening::default()));
             self.files.make_room(key, forget);
-            let notes = self.files.notes(key, now);
+            let notes = self.files.notes(key, start.cgroup, now);
             for mark in marks_of(&marked) {
                 out.push(Command::Mark(key, mark));
                 notes.mark_set(mark);
@@ -221,16 +221,20 @@ impl Controller {
 
     /// Marks stay for as long as the start may come to them.
     pub(crate) fn keep_remembered_marks(&mut self, now: Nanos) {
-        let expected = self.start.iter().flat_map(|start| start.expected(now));
-        for file in expected {
-            self.files.notes(file, now);
+        let Some(start) = &self.start else { return };
+        for file in start.expected(now) {
+            self.files.notes(file, start.cgroup, now);
         }
     }
 
     /// What the next start of the command should read ahead, in this order. Empty if no start was
     /// [reported](crate::Input::Remembered).
     pub fn remembered(&self) -> Vec<RememberedFile> {
-        self.start.as_ref().map(Start::list).unwrap_or_default()
+        let gap_pages = |dev| {
+            let backing = self.volumes.backing(dev).and_then(|id| self.backings.get(id));
+            backing.map_or(0, |backing| backing.cost().access_pages())
+        };
+        self.start.as_ref().map(|start| start.list(gap_pages)).unwrap_or_default()
     }
 
     pub(crate) fn remembered_ahead_bytes(&self) -> u64 {

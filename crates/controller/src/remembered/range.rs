@@ -9,9 +9,6 @@ use crate::{CHUNK_PAGES, MARK_PAGES};
 /// Most pages of one range: a long read is a stream, which needs no list.
 pub(super) const RANGE_PAGES: u64 = 1024;
 
-/// Ranges with a smaller gap between them are one: reading the gap costs less than another access.
-const GAP_PAGES: u64 = 8;
-
 /// The mark on a range covers this many of its first pages. The range of a fault is what the kernel reads around it, so
 /// the fault itself lies in the middle.
 const MARKED_PAGES: u64 = CHUNK_PAGES;
@@ -69,8 +66,9 @@ pub(super) fn next_starts_in_vain(range: &Range) -> u8 {
     }
 }
 
-/// A file's ranges in the next list.
-pub(super) fn next_ranges(ranges: &[Range]) -> Vec<RememberedRange> {
+/// A file's ranges in the next list. Ranges with a gap between them that takes its device less time than another access,
+/// `gap_pages`, are one.
+pub(super) fn next_ranges(ranges: &[Range], gap_pages: u64) -> Vec<RememberedRange> {
     let next = |range: &Range| RememberedRange {
         pages: range.pages,
         starts_in_vain: next_starts_in_vain(range),
@@ -82,7 +80,7 @@ pub(super) fn next_ranges(ranges: &[Range]) -> Vec<RememberedRange> {
     left.sort_unstable_by_key(|range| range.pages.start);
     let mut joined: Vec<RememberedRange> = Vec::with_capacity(left.len());
     for range in left {
-        match joined.last_mut().filter(|last| is_one(last, &range)) {
+        match joined.last_mut().filter(|last| is_one(last, &range, gap_pages)) {
             Some(last) => last.pages.end = range.pages.end,
             None => joined.push(range),
         }
@@ -91,9 +89,9 @@ pub(super) fn next_ranges(ranges: &[Range]) -> Vec<RememberedRange> {
 }
 
 /// Whether two ranges, the first before the other one, are better read as one.
-fn is_one(first: &RememberedRange, other: &RememberedRange) -> bool {
+fn is_one(first: &RememberedRange, other: &RememberedRange, gap_pages: u64) -> bool {
     first.starts_in_vain == other.starts_in_vain
-        && other.pages.start - first.pages.end < GAP_PAGES
+        && other.pages.start - first.pages.end <= gap_pages
         && other.pages.end - first.pages.start <= RANGE_PAGES
 }
 

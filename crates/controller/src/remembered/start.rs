@@ -95,7 +95,7 @@ pub(crate) struct Start {
     gone_ranges: u64,
     new_ranges: usize,
     /// The command's memory cgroup, as its last access shows.
-    pub(super) cgroup: CgroupId,
+    pub(crate) cgroup: CgroupId,
     pub(super) totals: Totals,
 }
 
@@ -450,8 +450,9 @@ impl Start {
         files.map(|(key, _)| *key)
     }
 
-    /// What the next start should read ahead, in this order.
-    pub(super) fn list(&self) -> Vec<RememberedFile> {
+    /// What the next start should read ahead, in this order. `gap_pages` are those that take a device as long as another
+    /// access.
+    pub(super) fn list(&self, gap_pages: impl Fn(DeviceNumber) -> u64) -> Vec<RememberedFile> {
         // If most ranges were cached, few accesses were reported, and their order tells little.
         let is_cold = self.totals.ranges >= 2 * self.cached_ranges;
         let mut files: Vec<(&FileKey, &File)> = self.files.iter().collect();
@@ -465,7 +466,7 @@ impl Start {
         let mut room = REMEMBERED_RANGES;
         let mut list = Vec::new();
         for (key, file) in files {
-            let mut ranges = next_ranges(&file.ranges);
+            let mut ranges = next_ranges(&file.ranges, gap_pages(key.dev));
             ranges.truncate(room);
             room -= ranges.len();
             if !ranges.is_empty() {

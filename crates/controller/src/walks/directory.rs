@@ -1,17 +1,17 @@
 //! Listed directories: their entries in every order, and which files were requested.
 
-use std::collections::BTreeMap;
-
 use super::traversal::{Direction, Order, Sort};
 use crate::Nanos;
-use crate::ids::{DeviceNumber, FileKey, Ticket};
+use crate::ids::{CgroupId, DeviceNumber, FileKey, Ticket};
 use crate::listing::{DirectoryRef, Entry, Listing};
+use crate::shared::Shared;
 
-/// Most entries of all listings together: 12 MiB.
-const MOST_ENTRIES: usize = 1 << 18;
+/// Room for the entries of all listings together: 12 MiB.
+const ROOM: usize = 1 << 18;
 
-/// Most directories remembered, listed or not. A walker with read-ahead needs a few dozen.
-const MOST_DIRECTORIES: usize = 4096;
+/// A directory, listed or not, takes the room of so many entries besides its own. So at most 4096 are remembered; a
+/// walker with read-ahead needs a few dozen.
+const OF_EACH: usize = 64;
 
 /// Most levels of directories that are searched.
 pub(super) const LEVELS: usize = 16;
@@ -129,11 +129,32 @@ enum Known {
     Listed(Box<Directory>),
 }
 
-/// All directories known.
-#[derive(Debug, Default)]
+impl Known {
+    fn used_at(&self) -> Nanos {
+        match self {
+            Known::Pending(at) | Known::Failed(at) => *at,
+            Known::Listed(directory) => directory.used_at,
+        }
+    }
+
+    fn listing(&self) -> Option<Ticket> {
+        match self {
+            Known::Listed(directory) => Some(directory.listing),
+            Known::Pending(_) | Known::Failed(_) => None,
+        }
+    }
+}
+
+/// All directories known. Each belongs to the group for which it was listed.
+#[derive(Debug)]
 pub(super) struct Directories {
-    known: BTreeMap<FileKey, Known>,
-    entries: usize,
+    known: Shared<FileKey, Known>,
+}
+
+impl Default for Directories {
+    fn default() -> Self {
+        Directories { known: Shared::with_room(ROOM) }
+    }
 }
 
 impl Directories {
@@ -175,66 +196,79 @@ impl Directories {
         matches!(self.known.get(&key), Some(Known::Failed(_)))
     }
 
-    /// Whether one more can be kept.
-    pub(super) fn has_room(&self) -> bool {
-        self.known.len() < MOST_DIRECTORIES && self.entries < MOST_ENTRIES
+    /// Whether one more can be kept for that group.
+    pub(super) fn has_room(&self, group: CgroupId) -> bool {
+        self.known.who_makes_room(group, OF_EACH) != Err(None)
     }
 
-    /// It is being listed.
-    pub(super) fn pend(&mut self, now: Nanos, key: FileKey) -> Option<Ticket> {
-        let old = self.take(key);
-        self.known.insert(key, Known::Pending(now));
-        old
+    /// It is being listed for that group. Passes each listing that is forgotten for that to `forget`.
+    pub(super) fn pend(
+        &mut self,
+        now: Nanos,
+        group: CgroupId,
+        key: FileKey,
+        mut forget: impl FnMut(Ticket),
+    ) {
+        self.replace(group, OF_EACH, key, Known::Pending(now), &mut forget);
     }
 
     /// It could not be listed.
     pub(super) fn fail(&mut self, now: Nanos, key: FileKey) {
-        if matches!(self.known.get(&key), Some(Known::Pending(_))) {
-            self.known.insert(key, Known::Failed(now));
+        if let Some(known @ Known::Pending(_)) = self.known.get_mut(&key) {
+            *known = Known::Failed(now);
         }
     }
 
-    /// It was listed. Returns the listing that this one replaces.
-    pub(super) fn list(&mut self, now: Nanos, listing: Ticket, told: &Listing) -> Option<Ticket> {
-        let old = self.take(told.directory.key);
-        let directory = Directory::new(now, listing, told);
-        self.entries += directory.entries.len();
-        self.known.insert(told.directory.key, Known::Listed(Box::new(directory)));
-        old
+    /// It was listed for that group. Passes each listing that is forgotten for that to `forget`: this one, if there is
+    /// no room for it.
+    pub(super) fn list(
+        &mut self,
+        now: Nanos,
+        group: CgroupId,
+        listing: Ticket,
+        told: &Listing,
+        mut forget: impl FnMut(Ticket),
+    ) {
+        let key = told.directory.key;
+        let size = OF_EACH + told.entries.len();
+        let directory = Known::Listed(Box::new(Directory::new(now, listing, told)));
+        if !self.replace(group, size, key, directory, &mut forget) {
+            forget(listing);
+            self.replace(group, OF_EACH, key, Known::Failed(now), &mut forget);
+        }
     }
 
-    fn take(&mut self, key: FileKey) -> Option<Ticket> {
-        match self.known.remove(&key)? {
-            Known::Listed(directory) => {
-                self.entries -= directory.entries.len();
-                Some(directory.listing)
-            }
-            _ => None,
+    /// Returns `false` if there is no room.
+    fn replace(
+        &mut self,
+        group: CgroupId,
+        size: usize,
+        key: FileKey,
+        known: Known,
+        forget: &mut impl FnMut(Ticket),
+    ) -> bool {
+        let mut gone = |known: Known| known.listing().into_iter().for_each(&mut *forget);
+        self.known.remove(&key).into_iter().for_each(&mut gone);
+        let age = |known: &Known| Some(known.used_at());
+        let has_room = self.known.make_room(group, size, age, |_, known| gone(known));
+        if has_room {
+            self.known.insert(group, size, key, known);
         }
+        has_room
     }
 
     /// Forgets directories that `keep` rejects, and passes each listing to `forget`.
     fn retain(&mut self, keep: impl Fn(&FileKey, &Known) -> bool, mut forget: impl FnMut(Ticket)) {
-        let entries = &mut self.entries;
         self.known.retain(|key, known| {
             let stays = keep(key, known);
-            if let Known::Listed(directory) = known
-                && !stays
-            {
-                *entries -= directory.entries.len();
-                forget(directory.listing);
-            }
+            known.listing().filter(|_| !stays).into_iter().for_each(&mut forget);
             stays
         });
     }
 
     /// Forgets directories not used since `moment`.
     pub(super) fn forget_before(&mut self, moment: Nanos, forget: impl FnMut(Ticket)) {
-        let used_at = |known: &Known| match known {
-            Known::Pending(at) | Known::Failed(at) => *at,
-            Known::Listed(directory) => directory.used_at,
-        };
-        self.retain(|_, known| used_at(known) >= moment, forget);
+        self.retain(|_, known| known.used_at() >= moment, forget);
     }
 
     /// A file system was unmounted.

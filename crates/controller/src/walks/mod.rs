@@ -33,6 +33,7 @@ use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
 use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 use crate::orders::Orders;
+use crate::shared::Shared;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
 use runs::Run;
@@ -43,10 +44,10 @@ use walker::{STREAMS, Walker, suffix_of};
 /// Most listings under way for one walker.
 const MOST_LISTING: usize = 32;
 
-/// Most processes that are followed.
+/// Room for processes that are followed.
 const MOST_WALKERS: usize = 256;
 
-/// Most files that carry a mark at a time. Others are read ahead as well, but their use causes no event.
+/// Room for files that carry a mark. Others are read ahead as well, but their use causes no event.
 const MOST_MARKS: usize = 4096;
 
 /// A directory with a new file is listed again, but no sooner than after this long.
@@ -108,16 +109,31 @@ pub(crate) struct Totals {
 }
 
 /// All walks. See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Walks {
-    walkers: BTreeMap<WalkerKey, Walker>,
+    walkers: Shared<WalkerKey, Walker>,
     directories: Directories,
     pending: BTreeMap<Ticket, Pending>,
     batches: BTreeMap<Ticket, Batch>,
-    marks: BTreeMap<FileKey, Outstanding>,
+    marks: Marks,
     streams_begun: u32,
     marks_all: bool,
     totals: Totals,
+}
+
+impl Default for Walks {
+    fn default() -> Self {
+        Walks {
+            walkers: Shared::with_room(MOST_WALKERS),
+            directories: Directories::default(),
+            pending: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            marks: Shared::with_room(MOST_MARKS),
+            streams_begun: 0,
+            marks_all: false,
+            totals: Totals::default(),
+        }
+    }
 }
 
 impl Walks {
@@ -138,9 +154,8 @@ impl Walks {
         if miss.directory.key.dev != miss.of.file.dev {
             return;
         }
-        self.make_room_for(key);
         let directory = miss.directory.key;
-        let walker = self.walkers.entry(key).or_insert_with(Walker::new);
+        let walker = self.walker(key, miss.cgroup);
         walker.note_file(orders.now, directory, miss.of.file.ino);
         walker.cgroup = miss.cgroup;
         walker.measure(miss);
@@ -224,7 +239,7 @@ impl Walks {
         means: &Means,
         orders: &mut Orders<'_>,
     ) -> bool {
-        let Some(&Outstanding { walker: key, unit }) = self.marks.get(&access.of.file) else {
+        let Some(&Outstanding { walker: key, unit, .. }) = self.marks.get(&access.of.file) else {
             return false;
         };
         if let Some(walker) = self.walkers.get_mut(&key) {
@@ -354,13 +369,14 @@ impl Walks {
     /// Lists a directory. Returns `false` if that cannot be requested now.
     fn list(&mut self, walker: WalkerKey, place: Place, orders: &mut Orders<'_>) -> bool {
         let under_way = self.pending.values().filter(|pending| pending.walker == walker).count();
-        if under_way >= MOST_LISTING || !self.directories.has_room() {
+        let group = self.group_of(walker);
+        if under_way >= MOST_LISTING || !self.directories.has_room(group) {
             return false;
         }
         let (key, ticket) = (place.key(), orders.tickets.next());
-        if let Some(old) = self.directories.pend(orders.now, key) {
+        self.directories.pend(orders.now, group, key, |old| {
             orders.out.push(Command::ForgetListing(old));
-        }
+        });
         self.pending.insert(ticket, Pending { walker, key });
         self.totals.listings += 1;
         orders.out.push(Command::List { ticket, place, tgid: walker.1 });
@@ -371,8 +387,11 @@ impl Walks {
     pub(crate) fn owner(&self, ticket: Ticket) -> Option<(DeviceNumber, CgroupId)> {
         let pending = self.pending.get(&ticket).map(|pending| pending.walker);
         let key = pending.or_else(|| self.batches.get(&ticket).map(|batch| batch.walker))?;
-        let walker = self.walkers.get(&key);
-        Some((key.0, walker.map_or(CgroupId::default(), |walker| walker.cgroup)))
+        Some((key.0, self.group_of(key)))
+    }
+
+    fn group_of(&self, walker: WalkerKey) -> CgroupId {
+        self.walkers.get(&walker).map_or(CgroupId::default(), |walker| walker.cgroup)
     }
 
     /// A directory was listed, or could not be.
@@ -388,9 +407,10 @@ impl Walks {
         };
         match listing.filter(|listing| listing.directory.key == directory) {
             Some(listing) => {
-                if let Some(old) = self.directories.list(orders.now, ticket, listing) {
+                let group = self.group_of(key);
+                self.directories.list(orders.now, group, ticket, listing, |old| {
                     orders.out.push(Command::ForgetListing(old));
-                }
+                });
             }
             None => {
                 self.directories.fail(orders.now, directory);
@@ -544,9 +564,10 @@ impl Walks {
         orders: &mut Orders<'_>,
     ) {
         let Some(walker) = self.walkers.get_mut(&key) else { return };
-        let (head_pages, each) = (walker.head_pages, walker.file_bytes());
+        let (group, head_pages, each) = (walker.cgroup, walker.head_pages, walker.file_bytes());
         let Some(stream) = walker.streams.get_mut(at).filter(|_| !units.is_empty()) else { return };
         let every = (units.len() / 8).clamp(1, MARK_EVERY);
+        let mut gone = Vec::new();
         for (place, unit) in units.iter().enumerate() {
             let number = stream.asked + place as u32;
             let Some(directory) = self.directories.get(unit.directory) else { continue };
@@ -555,9 +576,13 @@ impl Walks {
             let is_last = place + 1 == units.len();
             let is_marked =
                 (number as usize).is_multiple_of(every) || is_last || stream.leaves_home_at(number);
-            let is_free = self.marks.len() < MOST_MARKS && !self.marks.contains_key(&file);
-            if is_marked && is_free {
-                self.marks.insert(file, Outstanding { walker: key, unit: *unit });
+            let age = |marked: &Outstanding| Some(marked.at);
+            if is_marked
+                && !self.marks.contains_key(&file)
+                && self.marks.make_room(group, 1, age, |file, marked| gone.push((file, marked)))
+            {
+                let marked = Outstanding { walker: key, unit: *unit, at: orders.now };
+                self.marks.insert(group, 1, file, marked);
                 stream.marks.push_back(Marked { number, file, suffix: entry.suffix });
                 mark(file, orders);
             } else if self.marks_all {
@@ -577,6 +602,12 @@ impl Walks {
             let batch = Batch { walker: key, stream: stream.id, first, files, head_pages };
             first += units.len() as u32;
             request(&mut self.batches, batch, each, means, orders);
+        }
+        for (file, marked) in gone {
+            if let Some(walker) = self.walkers.get_mut(&marked.walker) {
+                walker.lose_mark(file);
+            }
+            orders.out.push(Command::Listen(file, Listening::default()));
         }
     }
 
@@ -614,14 +645,16 @@ impl Walks {
         }
     }
 
-    /// Forgets the walker that was idle longest, if there is no room for a new one.
-    fn make_room_for(&mut self, key: WalkerKey) {
-        if self.walkers.len() >= MOST_WALKERS && !self.walkers.contains_key(&key) {
-            let oldest = self.walkers.iter().min_by_key(|(_, walker)| walker.heard_at);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                self.walkers.remove(&oldest);
+    /// The walker of that number. If there is no room for a new one, the group loses the one that was idle longest.
+    fn walker(&mut self, key: WalkerKey, group: CgroupId) -> &mut Walker {
+        if !self.walkers.contains_key(&key) {
+            let heard_at = |walker: &Walker| Some(walker.heard_at);
+            if !self.walkers.make_room(group, 1, heard_at, |_, _| ()) {
+                self.walkers.forget_oldest(group, heard_at);
             }
+            self.walkers.insert(group, 1, key, Walker::new());
         }
+        self.walkers.get_mut(&key).expect("it was there, or has just been added")
     }
 
     /// Whether the files of this process are read ahead.
@@ -700,7 +733,10 @@ fn request(
 struct Outstanding {
     walker: WalkerKey,
     unit: Unit,
+    at: Nanos,
 }
+
+type Marks = Shared<FileKey, Outstanding>;
 
 /// Marks a file, so that its first access is reported. Its reader counts as managed.
 fn mark(file: FileKey, orders: &mut Orders<'_>) {
@@ -709,7 +745,7 @@ fn mark(file: FileKey, orders: &mut Orders<'_>) {
     orders.out.push(Command::Listen(file, listening));
 }
 
-fn unmark(marks: &mut BTreeMap<FileKey, Outstanding>, file: FileKey, orders: &mut Orders<'_>) {
+fn unmark(marks: &mut Marks, file: FileKey, orders: &mut Orders<'_>) {
     if marks.remove(&file).is_some() {
         orders.out.push(Command::Listen(file, Listening::default()));
     }

@@ -308,6 +308,13 @@ impl Walker {
         }
     }
 
+    /// A file does not carry its mark any more, since another group needs the room.
+    pub(super) fn lose_mark(&mut self, file: FileKey) {
+        self.streams
+            .iter_mut()
+            .for_each(|stream| stream.marks.retain(|marked| marked.file != file));
+    }
+
     /// Whether one of its streams has marked that file.
     pub(super) fn has_marked(&self, file: FileKey) -> bool {
         self.streams.iter().any(|stream| stream.marks.iter().any(|marked| marked.file == file))

@@ -21,6 +21,7 @@ use crate::command::WindowSetting;
 use crate::ids::{BackingId, CgroupId, DeviceNumber, FileKey, Target, Tgid, Ticket};
 use crate::input::{Access, WindowOutcome};
 use crate::orders::Orders;
+use crate::shared::Shared;
 use crate::volumes::Volumes;
 use target::Entry;
 use turns::Turns;
@@ -28,8 +29,8 @@ use turns::Turns;
 /// Least time between two changes. Each takes about 60 us, in which files that others open inherit the window.
 const PAUSE_NS: Nanos = 1_000_000;
 
-/// Most targets remembered. A further one waits for its next access. Once half of the room is taken, targets that are
-/// idle for long get their windows back.
+/// Room for targets. A further one waits for its next access. Once half of the room is taken, targets that are idle for
+/// long get their windows back.
 const MOST_TARGETS: usize = 4096;
 
 /// A target that could not be set is left alone for this long. A target that is idle for this long is not being read.
@@ -52,9 +53,9 @@ const MOST_COPIES: usize = 64;
 const FRESH_NS: Nanos = 1_000_000_000;
 
 /// All windows that differ, or may have to differ, from the kernel's own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Windows {
-    entries: BTreeMap<Target, Entry>,
+    entries: Shared<Target, Entry>,
     /// Targets whose desired window may differ from the actual one, and the changes under way.
     turns: Turns,
     bounds: BTreeMap<CgroupId, Bound>,
@@ -63,8 +64,27 @@ pub(crate) struct Windows {
     /// From when to when a device's own window was changed.
     moments: VecDeque<(Nanos, Nanos)>,
     last_at: Nanos,
+    /// A group that was told to give a window back, so that another one finds room, and when. It gets no new place
+    /// before that.
+    told: Option<(CgroupId, Nanos)>,
     set: u64,
     refused: u64,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Windows {
+            entries: Shared::with_room(MOST_TARGETS),
+            turns: Turns::default(),
+            bounds: BTreeMap::new(),
+            copies: BTreeSet::new(),
+            moments: VecDeque::new(),
+            last_at: 0,
+            told: None,
+            set: 0,
+            refused: 0,
+        }
+    }
 }
 
 /// Most pages for the open files of a cgroup.
@@ -145,15 +165,37 @@ impl Windows {
         let was_set = self.was_set(now, backing);
         if let Some(entry) = self.entries.get_mut(&target) {
             entry.note_access(now, access, was_set);
-        } else if self.has_room_for(target) {
-            self.entries.insert(target, Entry::new(now, access, was_set));
+        } else if !matches!(target, Target::Mapping(..)) && self.make_room(now, access.cgroup) {
+            // A mapped file is remembered only once the policy wants a window for it.
+            self.entries.insert(access.cgroup, 1, target, Entry::new(now, access, was_set));
         }
         self.turns.push(access.of.file.dev, target);
     }
 
-    /// Whether a target may be remembered. A mapped file is remembered only once the policy wants a window for it.
-    fn has_room_for(&self, target: Target) -> bool {
-        !matches!(target, Target::Mapping(..)) && self.entries.len() < MOST_TARGETS
+    /// Makes room for a target of a group. A window that is changed must be given back first: its target makes room
+    /// once it has its own.
+    fn make_room(&mut self, now: Nanos, group: CgroupId) -> bool {
+        let was_told = |since: Nanos| self.told.filter(|(_, at)| now.saturating_sub(*at) < since);
+        if was_told(FRESH_NS).is_some_and(|(told, _)| told == group) {
+            return false;
+        }
+        let largest = match self.entries.who_makes_room(group, 1) {
+            Ok(()) => None,
+            // Windows are changed no more often than that.
+            Err(Some(largest)) if was_told(PAUSE_NS).is_none() => Some(largest),
+            Err(_) => return false,
+        };
+        let age = |entry: &Entry| entry.may_be_forgotten().then_some(entry.heard_at);
+        let has_room = self.entries.make_room(group, 1, age, |_, _| ());
+        self.told = largest.filter(|_| !has_room).map(|largest| (largest, now));
+        let stays = |entry: &Entry| (!entry.makes_room).then_some(entry.heard_at);
+        if let Some((largest, _)) = self.told
+            && let Some((target, entry)) = self.entries.oldest_mut(largest, stays)
+        {
+            entry.makes_room = true;
+            self.turns.push(entry.dev(), *target);
+        }
+        has_room
     }
 
     /// The policy wants a window of `pages` for a mapped file. If that is not narrower than the file's own, a narrow
@@ -161,11 +203,13 @@ impl Windows {
     pub(crate) fn narrow(&mut self, now: Nanos, access: &Access, pages: u32) {
         let target = Target::Mapping(access.of.tgid, access.of.file);
         let is_narrow = access.mapped && pages < access.kernel_window;
-        let is_known = self.entries.contains_key(&target);
-        if !is_known && (!is_narrow || self.entries.len() >= MOST_TARGETS) {
-            return;
+        if !self.entries.contains_key(&target) {
+            if !is_narrow || !self.make_room(now, access.cgroup) {
+                return;
+            }
+            self.entries.insert(access.cgroup, 1, target, Entry::new(now, access, false));
         }
-        let entry = self.entries.entry(target).or_insert_with(|| Entry::new(now, access, false));
+        let Some(entry) = self.entries.get_mut(&target) else { return };
         entry.narrow = is_narrow.then_some(pages);
         self.turns.push(access.of.file.dev, target);
     }
@@ -226,7 +270,10 @@ impl Windows {
     /// An earlier run has left this entry in its journal.
     pub(crate) fn recovered(&mut self, now: Nanos, entry: u32, file: FileKey) {
         let target = Target::Recovered(entry);
-        self.entries.entry(target).or_insert_with(|| Entry::left_behind(now, file));
+        if !self.entries.contains_key(&target) {
+            let left = Entry::left_behind(now, file);
+            self.entries.insert(CgroupId::default(), 1, target, left);
+        }
         self.turns.push(file.dev, target);
     }
 
@@ -253,7 +300,8 @@ impl Windows {
         let is_new_bound = entry.answered(now, outcome);
         self.set += u64::from(is_new_bound);
         self.refused += u64::from(outcome == WindowOutcome::Failed);
-        if matches!(target, Target::Recovered(_)) && outcome == WindowOutcome::Own {
+        let is_over = matches!(target, Target::Recovered(_)) || entry.makes_room;
+        if is_over && outcome == WindowOutcome::Own {
             self.entries.remove(&target);
             return;
         }
@@ -295,7 +343,7 @@ impl Windows {
         if entry.is_advised(now) {
             return if entry.is_set() { WindowSetting::Abandoned } else { WindowSetting::Own };
         }
-        if entry.is_over {
+        if entry.is_over || entry.makes_room {
             return WindowSetting::Own;
         }
         if self.shall_be_without_look_ahead(now, target, entry) {
@@ -371,7 +419,7 @@ impl Windows {
         }
         let is_fresh = |at: Nanos| now.saturating_sub(at) < PATIENCE_NS;
         let is_crowded = self.entries.len() > MOST_TARGETS / 2;
-        for (target, entry) in &mut self.entries {
+        for (target, entry) in self.entries.iter_mut() {
             let is_idle = !is_fresh(entry.heard_at);
             if (is_idle && entry.settle_idle(is_crowded)) || entry.is_restore_pending(now) {
                 self.turns.push(entry.dev(), *target);

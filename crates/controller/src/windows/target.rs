@@ -36,6 +36,8 @@ pub(super) struct Entry {
     pub(super) is_left_behind: bool,
     /// It has been idle for long, and its place is needed.
     pub(super) is_over: bool,
+    /// Another group needs its place: it is forgotten as soon as it has its own window.
+    pub(super) makes_room: bool,
     /// The reader and file of the copy, if its look-ahead was taken away. Other processes may have the same open file.
     copied_by: Option<(Tgid, FileKey)>,
     /// The newest change that was requested and is not answered yet.
@@ -59,6 +61,7 @@ impl Entry {
             long_requests: (0, 0),
             is_left_behind: false,
             is_over: false,
+            makes_room: false,
             copied_by: None,
             asked: None,
             failed_at: None,
@@ -149,6 +152,11 @@ impl Entry {
     /// Whether its window is changed.
     pub(super) fn is_set(&self) -> bool {
         !matches!(self.actual, WindowSetting::Own | WindowSetting::Abandoned)
+    }
+
+    /// Whether nothing has to be given back, and no answer is awaited.
+    pub(super) fn may_be_forgotten(&self) -> bool {
+        !self.is_set() && self.asked.is_none()
     }
 
     pub(super) fn is_without_look_ahead(&self) -> bool {

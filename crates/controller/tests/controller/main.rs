@@ -10,6 +10,7 @@ mod muting;
 mod properties;
 mod reads;
 mod remembered;
+mod shares;
 mod strangers;
 mod support;
 mod walks;

@@ -12,7 +12,7 @@ use readahead::{DeviceCost, PAGE_BYTES, Past};
 
 use crate::support::{Bench, DEV, MS, SECOND, VOLUME, file, miss, reference};
 
-const CGROUP: CgroupId = CgroupId(3);
+pub(crate) const CGROUP: CgroupId = CgroupId(3);
 
 /// Bytes of each file.
 const FILE_BYTES: u64 = 3 * PAGE_BYTES;
@@ -27,6 +27,8 @@ struct Folder {
 /// A machine on which programs walk: directories, and which files are cached.
 pub(crate) struct Forest {
     pub(crate) bench: Bench,
+    /// Of the programs that read.
+    pub(crate) cgroup: CgroupId,
     folders: BTreeMap<u64, Folder>,
     cached: BTreeSet<u64>,
     pub(crate) marked: BTreeSet<u64>,
@@ -45,13 +47,14 @@ pub(crate) struct Forest {
     is_late: bool,
     late: Vec<Input>,
     /// Files that programs had to wait for.
-    waits: u32,
+    pub(crate) waits: u32,
 }
 
 impl Forest {
     pub(crate) fn new(cost: DeviceCost) -> Self {
         Forest {
             bench: Bench::new(cost, Options::default()),
+            cgroup: CGROUP,
             folders: BTreeMap::new(),
             cached: BTreeSet::new(),
             marked: BTreeSet::new(),
@@ -156,13 +159,13 @@ impl Forest {
             self.waits += 1;
             self.bench.now += 5 * MS;
             let (file_bytes, request_pages) = (self.bytes(ino), 32);
-            let (cgroup, directory) = (CGROUP, directory(folder));
+            let (cgroup, directory) = (self.cgroup, directory(folder));
             let told = FileMiss { of, cgroup, directory, file_bytes, request_pages };
             self.tell(Input::FileMiss(told));
         } else if self.marked.remove(&ino) {
             let (file_bytes, mark) = (self.bytes(ino), Some((0, 0)));
             let marked = Access { kind: Kind::Mark, mark, ..miss(ino, 0) };
-            let access = Access { cgroup: CGROUP, of, file_bytes, ..marked };
+            let access = Access { cgroup: self.cgroup, of, file_bytes, ..marked };
             self.tell(Input::Access(access));
         }
         late.into_iter().for_each(|answer| self.tell(answer));

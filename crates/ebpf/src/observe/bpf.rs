@@ -27,6 +27,7 @@ use super::layout::{self, bytes_of};
 use super::{Observer, Scope, Watch};
 use crate::error::ObserveError;
 use crate::kernel::{DiskHook, Features, Hook, Hooks};
+use crate::open_file;
 use crate::warnings::{self, refused};
 
 mod skeleton {
@@ -58,6 +59,7 @@ fn lost(error: libbpf_rs::Error) -> ObserveError {
 impl BpfObserver {
     pub(super) fn open(scope: &Scope, behind: Option<Watch>) -> Result<Self, ObserveError> {
         warnings::begin();
+        open_file::load_meanwhile();
         // The skeleton borrows this object for as long as the process observes, so one small leak does no harm.
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));

@@ -21,13 +21,24 @@ pub(crate) use remember::note;
 /// The guess for a network file system: gigabit Ethernet with a round trip of 1 ms.
 const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };
 
-/// What is known of the device under `mount` now.
-pub(crate) fn facts_of(mount: &Mount, disk: Option<&Disk>, state: &Path) -> DeviceFacts {
+/// What is known of the device under `mount` now. Somebody may have tuned the volume of LVM, LUKS or md that it is on;
+/// what is measured is the disk to which all reads of the volume go.
+pub(crate) fn facts_of(
+    mount: &Mount,
+    volume: Option<&Disk>,
+    disk: Option<&Disk>,
+    state: &Path,
+) -> DeviceFacts {
+    let tuned = volume.and_then(tuned_cost).map(|cost| (cost, Origin::Measured));
     let (cost, origin) = match disk {
-        Some(disk) => of_disk(disk, state),
+        Some(disk) => tuned.unwrap_or_else(|| of_disk(disk, state)),
         None => of_network(mount),
     };
     DeviceFacts { cost, origin, is_counted: disk.is_some() }
+}
+
+fn tuned_cost(disk: &Disk) -> Option<DeviceCost> {
+    profile::cost(&Identity::of_disk(disk), Path::new(state::PROFILES))
 }
 
 fn of_network(mount: &Mount) -> (DeviceCost, Origin) {
@@ -38,7 +49,7 @@ fn of_network(mount: &Mount) -> (DeviceCost, Origin) {
 }
 
 fn of_disk(disk: &Disk, state: &Path) -> (DeviceCost, Origin) {
-    if let Some(cost) = profile::cost(&Identity::of_disk(disk), Path::new(state::PROFILES)) {
+    if let Some(cost) = tuned_cost(disk) {
         return (cost, Origin::Measured);
     }
     remember::recall(disk, state).unwrap_or_else(|| (guess(disk), Origin::Guessed))

@@ -22,13 +22,12 @@ use std::time::{Duration, Instant};
 
 use controller::{Completed, Origin};
 use ebpf::observe::PageTables;
-use linux::mounts::Disk;
 
 use super::job::Job;
 use super::readers::{self, READERS, Submission};
 use super::walk::{self, Listings};
 use super::windows::{Journal, WindowChange, Windows};
-use super::{Answers, questions};
+use super::{Answers, opening, questions};
 use crate::devices;
 use crate::helper::Helper;
 use crate::mounted::{Device, Volume};
@@ -101,9 +100,8 @@ impl Lane {
         }
     }
 
-    /// The device's disk, if it has one.
-    pub(super) fn disk(&self) -> Option<&Disk> {
-        self.device.disk.as_ref()
+    pub(super) fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Gives a job, which is about files of `volume`, to a thread.
@@ -184,7 +182,8 @@ impl Worker for LaneWorker {
                 None => release.refused(),
             },
             Job::WriteOut { ticket, of, span } => {
-                if let Ok(file) = linux::handles::open_file(of, mount) {
+                let reached = linux::handles::reach(of, mount);
+                if let Ok(file) = reached.and_then(|reached| opening::open(&reached)) {
                     // If this fails, the kernel writes the pages later anyway.
                     let _ = linux::sys::write_out(file.as_fd(), span.start, span.pages());
                 }

@@ -9,6 +9,7 @@
 
 mod job;
 mod lane;
+mod opening;
 mod questions;
 mod readers;
 mod release;
@@ -138,9 +139,14 @@ impl Executor {
         self.lanes.retain(|id, _| self.volumes.values().any(|volume| volume.backing == *id));
     }
 
-    /// The disk of a device, if it has one.
-    pub(crate) fn disk(&self, backing: BackingId) -> Option<&Disk> {
-        self.lanes.get(&backing)?.disk()
+    /// A device, if a managed file system is on it.
+    pub(crate) fn device(&self, backing: BackingId) -> Option<&Device> {
+        Some(self.lanes.get(&backing)?.device())
+    }
+
+    /// The disks that serve a device's requests.
+    pub(crate) fn members(&self, backing: BackingId) -> &[Disk] {
+        self.device(backing).map_or(&[], |device| &device.members)
     }
 
     pub(crate) fn volumes(&self) -> impl Iterator<Item = &Volume> {

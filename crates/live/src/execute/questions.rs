@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::PipeReader;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use controller::ids::FileRef;
@@ -16,9 +16,9 @@ use crate::helper::Helper;
 
 /// What drop-behind's rules need to know of a stream.
 pub(super) fn describe(of: FileRef, mount: &Mount) -> Attributes {
-    let file = handles::open_file(of, mount).ok();
-    let link =
-        file.and_then(|file| fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok());
+    let link = handles::reach(of, mount)
+        .ok()
+        .and_then(|file| fs::read_link(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())).ok());
     let table = fs::read_to_string(format!("/proc/{}/cgroup", of.tgid)).unwrap_or_default();
     let name = fs::read_to_string(format!("/proc/{}/comm", of.tgid)).unwrap_or_default();
     Attributes {

@@ -7,10 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use controller::Failure;
 use controller::ids::{FileRef, Ticket};
+use linux::io_priority::take_priority_of;
 use linux::{handles, sys};
 use readahead::DeviceCost;
 use readahead::behind::Span;
 
+use super::opening;
 use crate::mounted::Volume;
 use crate::pool::Size;
 
@@ -51,8 +53,8 @@ impl Batch {
     /// If the file cannot be reached or opened, or the kernel refuses a range. The ranges after that are not requested.
     pub(super) fn run(&self, volume: &Volume, submission: &Submission) -> io::Result<()> {
         // Opening it may read from the disk, too.
-        sys::take_priority_of(self.of.tgid);
-        let file = handles::open_file(self.of, &volume.mount)?;
+        take_priority_of(self.of.tgid);
+        let file = opening::open(&handles::reach(self.of, &volume.mount)?)?;
         let _turn = submission.is_serial().then(|| {
             // It is held briefly: submitting takes a fraction of the time of reading.
             submission.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner)

@@ -18,6 +18,7 @@ use linux::{failpoint, handles, sys};
 use readahead::behind::{BLOCK_PAGES, Span, Unused, Verdict, may_go};
 use rustix::io::Errno;
 
+use super::opening;
 use super::unmap::unmap;
 
 /// Pages of a file to drop.
@@ -43,7 +44,7 @@ impl Release {
 
     pub(super) fn run(self, mount: &Mount, tables: &dyn PageTables) -> Completed {
         // Open the file only now: a waiting release must not keep the file system from being unmounted.
-        self.run_on(|| handles::open_file(self.of, mount), tables)
+        self.run_on(|| opening::open(&handles::reach(self.of, mount)?), tables)
     }
 
     fn run_on(

@@ -223,7 +223,8 @@ impl Policy for Adaptive {
         self.device.renew(cache.cost());
         let history =
             self.volumes.get_or_insert_with(access.volume, access.now, History::default, drop);
-        let key = (access.volume, cache.group());
+        let group = cache.group();
+        let key = (access.volume, group);
         let account = self.accounts.get_or_insert_with(key, access.now, Account::default, drop);
         account.pass_time(access.now);
         let allowance = Allowance {
@@ -238,11 +239,14 @@ impl Policy for Adaptive {
         };
         let tally = &mut self.tally;
         let context = AccessContext::new(access, cache, rules, &self.device, allowance);
-        let file =
-            self.files.get_or_insert_with(access.file, access.now, FileState::new, |forgotten| {
-                forgotten.give_up(tally)
-            });
-        file.read_in(cache.group());
+        let file = self.files.get_or_insert_for(
+            group,
+            access.file,
+            access.now,
+            FileState::new,
+            |forgotten| forgotten.give_up(tally),
+        );
+        file.read_in(group);
         if access.trigger == Trigger::Mark
             && let Some(used) = self.regions.used(&context)
         {

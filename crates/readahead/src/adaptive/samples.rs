@@ -71,7 +71,13 @@ impl Samples {
             let end = (first + length).min(first / CHUNK_PAGES * CHUNK_PAGES + CHUNK_PAGES);
             let key = (context.access.file, first / CHUNK_PAGES);
             let sample = Sample { first, end, part, request: request.max(1) };
-            *self.table.get_or_insert_with(key, context.access.now, || sample, drop) = sample;
+            *self.table.get_or_insert_for(
+                context.cache.group(),
+                key,
+                context.access.now,
+                || sample,
+                drop,
+            ) = sample;
             plan.mark(first, end - 1);
         }
     }

@@ -86,8 +86,7 @@ fn failures(report: &Report) -> Vec<String> {
 
 fn device(device: &Device) -> Vec<String> {
     let places: Vec<_> = device.mount_points.iter().map(|place| visible(place)).collect();
-    let mut lines =
-        wrapped("  device", &format!("{}: {}", visible(&device.name), places.join(", ")));
+    let mut lines = wrapped("  device", &format!("{}: {}", named(device), places.join(", ")));
     let cost = format!(
         "{} ms per access, {:.0} MB/s, {:.0} at once ({})",
         milliseconds(device.latency_ms),
@@ -110,6 +109,17 @@ fn device(device: &Device) -> Vec<String> {
         lines.extend(wrapped("", &account));
     }
     lines
+}
+
+/// `sda`, or `md0 (sda, sdb)`.
+fn named(device: &Device) -> String {
+    let name = visible(&device.name);
+    let others: Vec<_> = device.disks.iter().filter(|disk| **disk != device.name).collect();
+    if others.is_empty() {
+        return name;
+    }
+    let disks: Vec<_> = device.disks.iter().map(|disk| visible(disk)).collect();
+    format!("{name} ({})", disks.join(", "))
 }
 
 fn file(file: &BusyFile) -> String {
@@ -180,6 +190,7 @@ pub(super) mod tests {
             backing: 1,
             name: "sda".into(),
             is_disk: true,
+            disks: vec!["sda".into()],
             volumes: vec!["8:1".into(), "8:2".into()],
             mount_points: vec!["/".into(), "/srv".into()],
             accounts: vec![
@@ -242,6 +253,14 @@ daemon (process 77), for 2 h 13 min
   most read ahead recently
            20.0 MB  inode 1234 of /srv (8:2)";
         assert_eq!(of(&report()).join("\n"), expected);
+    }
+
+    #[test]
+    fn a_device_of_several_disks_is_shown_with_them() {
+        let mut report = report();
+        let device = &mut report.status.devices[0];
+        (device.name, device.disks) = ("md0".into(), vec!["sda".into(), "sdb".into()]);
+        assert!(of(&report).contains(&"  device      md0 (sda, sdb): /, /srv".to_owned()));
     }
 
     #[test]

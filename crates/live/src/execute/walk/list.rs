@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use controller::{Completed, DirectoryRef, Entry, EntryKind, Listing, Place};
 use linux::acting_as::Rights;
+use linux::io_priority::take_priority_of;
 use linux::mounts::Mount;
+use linux::process::Process;
 use linux::{directories, sys};
 use readahead::{DeviceNumber, FileKey};
 use rustix::fs::{AtFlags, FileType, statat};
@@ -19,7 +21,7 @@ const MOST_ENTRIES: usize = 1 << 16;
 
 /// Lists the directory, and keeps the names in `listings`.
 pub(in crate::execute) fn run(job: &List, mount: &Mount, listings: &Listings) -> Completed {
-    sys::take_priority_of(job.tgid);
+    take_priority_of(job.tgid);
     let listing = list(job, mount, listings).ok().map(|(listing, names)| {
         listings.keep(job.ticket, names);
         listing
@@ -28,10 +30,11 @@ pub(in crate::execute) fn run(job: &List, mount: &Mount, listings: &Listings) ->
 }
 
 fn list(job: &List, mount: &Mount, listings: &Listings) -> io::Result<(Listing, Names)> {
-    let rights = Rights::of(job.tgid)?;
+    let process = Process::open(job.tgid)?;
+    let rights = Rights::of(&process)?;
     let (opened, generation) = open(job.place, mount, listings, &rights)?;
     let directory = DirectoryRef { key: job.place.key(), generation };
-    let parent = directories::above(opened.as_fd(), directory.key, &rights)
+    let parent = directories::above(opened.as_fd(), directory.key, mount, &process, &rights)
         .map(|(key, generation)| DirectoryRef { key, generation });
     let (entries, names) = entries(opened, directory)?;
     Ok((Listing { directory, parent, entries }, names))

@@ -6,7 +6,6 @@
 //!                                  (these do ReadRemembered, too)
 //! ```
 
-mod leases;
 pub(super) mod list;
 mod names;
 pub(super) mod read;
@@ -16,7 +15,6 @@ use controller::{EntryRef, Place};
 
 use crate::pool::Size;
 
-pub(super) use leases::Leases;
 pub(super) use names::Listings;
 
 /// Threads of each kind. Several, as opening a file may wait for the disk to read its inode.

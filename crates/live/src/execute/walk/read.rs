@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use controller::{Completed, EntryRef};
 use linux::acting_as::Rights;
+use linux::io_priority::take_priority_of;
 use linux::process::Process;
 use linux::{directories, sys};
 use readahead::behind::Span;
@@ -14,8 +15,8 @@ use readahead::{FileKey, PAGE_BYTES};
 use rustix::fs::fstat;
 
 use super::ReadFiles;
-use super::leases::Leases;
 use super::names::{Listings, Names};
+use crate::execute::opening;
 use crate::execute::readers::read_ahead;
 use crate::mounted::Volume;
 
@@ -27,14 +28,12 @@ pub(in crate::execute) fn run(
     listings: &Listings,
     is_serial: bool,
 ) -> Completed {
-    sys::take_priority_of(job.tgid);
-    let begun = Process::open(job.tgid).and_then(|it| Ok((it, Rights::of(job.tgid)?)));
+    take_priority_of(job.tgid);
+    let begun = Process::open(job.tgid).and_then(|it| Rights::of(&it).map(|rights| (it, rights)));
     let (files, bytes) = match begun {
         Ok((process, rights)) => {
-            let leases = Leases::read();
             let last_directory = None;
-            let mut reader =
-                Reader { job, volume, listings, process, rights, leases, last_directory };
+            let mut reader = Reader { job, volume, listings, process, rights, last_directory };
             if is_serial { reader.read_in_disk_order() } else { reader.read_in_given_order() }
         }
         // The program has ended.
@@ -49,7 +48,6 @@ struct Reader<'a> {
     listings: &'a Listings,
     process: Process,
     rights: Rights,
-    leases: Leases,
     /// The directory that was opened last, as the next file often lies there, too.
     last_directory: Option<(Arc<Names>, OwnedFd)>,
 }
@@ -129,9 +127,6 @@ impl Reader<'_> {
         let names = self.listings.get(entry.listing)?;
         let (name, ino) = names.get(entry.entry)?;
         let key = FileKey { dev: names.directory.key.dev, ino };
-        if self.leases.contains(key) {
-            return None;
-        }
         self.open_named(&names, name, key).ok()
     }
 
@@ -145,7 +140,8 @@ impl Reader<'_> {
                 self.last_directory.insert((Arc::clone(names), opened))
             }
         };
-        directories::open_file_in(directory.as_fd(), name, key, &self.rights)
+        let reached = directories::reach_file_in(directory.as_fd(), name, key, &self.rights)?;
+        opening::open(&reached)
     }
 
     /// Pages to read; 0 for a file without blocks, which is sparse or stored elsewhere.

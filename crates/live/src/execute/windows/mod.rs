@@ -373,7 +373,7 @@ impl Windows {
 /// the device's or twice that. After an error of the device, the kernel makes it smaller.
 fn is_advised_since(file: &OwnedFd, pages: u32, knob: &Path) -> bool {
     let device_kb = Knob::at(knob).and_then(|knob| knob.kb().ok());
-    ebpf::advice::of(file).zip(device_kb).is_some_and(|(now, device_kb)| {
+    ebpf::open_file::look_at(file).zip(device_kb).is_some_and(|(now, device_kb)| {
         let kb = u64::from(now.window_pages) * PAGE_BYTES / 1024;
         now.window_pages != pages && (kb == device_kb || kb == 2 * device_kb)
     })
@@ -459,8 +459,9 @@ mod tests {
         let [mount_point, knob] = ["/", "/no/such/knob"].map(PathBuf::from);
         let (root, source) = ("/".into(), String::new());
         let mount = Mount { dev, root, mount_point, fs_type: "ext4".into(), source };
-        let piece_limit = PieceLimit::of(None, &knob);
-        let volume = Volume { mount, knob, piece_limit, backing: BackingId(1), history_file: None };
+        let piece_limit = PieceLimit::of(None, knob.clone());
+        let (disk, history_file, backing) = (None, None, BackingId(1));
+        let volume = Volume { mount, disk, knob, piece_limit, backing, history_file };
         let mut windows = Windows::new(Journal::open(folder.path()), finding_standard_error());
         let target = Target::Recovered(1);
         let setting = WindowSetting::Larger(64);

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use ebpf::advice;
+use ebpf::open_file;
 use linux::knob::{Borrowed, Knob};
 use linux::{failpoint, sys};
 use rustix::fs::{Advice, fadvise};
@@ -53,7 +53,7 @@ pub(super) enum RandomBy {
 }
 
 fn copy_window(file: &OwnedFd, knob: &Path, kb: u64, random_by: RandomBy) -> io::Result<()> {
-    let advised = advice::of(file);
+    let advised = open_file::look_at(file);
     // The file is missing if the disk is gone.
     let knob = Knob::at(knob).ok_or(io::ErrorKind::NotFound)?;
     let device = Borrowed::take(knob).map_err(io::Error::other)?;

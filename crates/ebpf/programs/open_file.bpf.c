@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads what programs have advised for an open file. No system call tells that. */
+/* Tells what programs have advised for an open file, and whether somebody holds a lease on it. No system call tells the
+ * first. Of the second, F_GETLEASE tells only the caller's own, and /proc/locks lists all locks of all users. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "interface.h"
+#include "lease.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Looks at a descriptor of the process that runs this. */
+/* Looks at a descriptor of the process that runs this. It may be a path only (O_PATH), which breaks no lease. */
 SEC("syscall")
 int look_at(struct open_file *wanted)
 {
@@ -19,6 +21,7 @@ int look_at(struct open_file *wanted)
 		return 0;
 	wanted->mode = BPF_CORE_READ(file, f_mode);
 	wanted->window_pages = BPF_CORE_READ(file, f_ra.ra_pages);
+	wanted->is_leased = has_write_lease(BPF_CORE_READ(file, f_inode, i_flctx));
 	wanted->was_found = 1;
 	return 0;
 }

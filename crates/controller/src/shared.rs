@@ -1,0 +1,293 @@
+//! A table of limited room that groups of readers share.
+//!
+//! ```text
+//!   room     |------ A ------|------ A ------|------ A ------|-- B --|   a newcomer of B's finds no room
+//!   room     |------ A ------|------ A ------|-- B --|-- B --|           A has the most: its oldest entry goes
+//! ```
+//!
+//! A group that is alone may use all of the room. If there is none left, the group that has the most makes room for one
+//! that would have no more than that. So no group loses an entry to others while it has at most its share: the room
+//! divided by the number of groups. A group that has the most itself finds no room.
+
+use std::collections::BTreeMap;
+
+use crate::Nanos;
+use crate::ids::CgroupId;
+
+#[derive(Debug)]
+struct Entry<V> {
+    group: CgroupId,
+    size: usize,
+    value: V,
+}
+
+/// See the [module](self). Each entry belongs to the group that has brought it.
+#[derive(Debug)]
+pub(crate) struct Shared<K, V> {
+    entries: BTreeMap<K, Entry<V>>,
+    room: usize,
+    used: usize,
+    used_by: BTreeMap<CgroupId, usize>,
+}
+
+impl<K: Copy + Ord, V> Shared<K, V> {
+    /// An empty table with room for entries of that size together.
+    pub(crate) fn with_room(room: usize) -> Self {
+        Shared { entries: BTreeMap::new(), room, used: 0, used_by: BTreeMap::new() }
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.entries.get(key).map(|entry| &entry.value)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.entries.get_mut(key).map(|entry| &mut entry.value)
+    }
+
+    pub(crate) fn contains_key(&self, key: &K) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.iter().map(|(key, entry)| (key, &entry.value))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.entries.iter_mut().map(|(key, entry)| (key, &mut entry.value))
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries.values().map(|entry| &entry.value)
+    }
+
+    /// Adds an entry of that size, or replaces one, whether there is room or not: see [`make_room`](Self::make_room).
+    pub(crate) fn insert(&mut self, group: CgroupId, size: usize, key: K, value: V) -> Option<V> {
+        let old = self.remove(&key);
+        self.used += size;
+        *self.used_by.entry(group).or_default() += size;
+        self.entries.insert(key, Entry { group, size, value });
+        old
+    }
+
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+        let Entry { group, size, value } = self.entries.remove(key)?;
+        give_back(&mut self.used, &mut self.used_by, group, size);
+        Some(value)
+    }
+
+    /// Passes each entry to `keep`, and forgets those that it rejects.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+        let (used, used_by) = (&mut self.used, &mut self.used_by);
+        self.entries.retain(|key, entry| {
+            let stays = keep(key, &mut entry.value);
+            if !stays {
+                give_back(used, used_by, entry.group, entry.size);
+            }
+            stays
+        });
+    }
+
+    fn used_by(&self, group: CgroupId) -> usize {
+        self.used_by.get(&group).copied().unwrap_or(0)
+    }
+
+    /// The group that has the most.
+    fn largest(&self) -> Option<(CgroupId, usize)> {
+        let largest = self.used_by.iter().max_by_key(|(_, used)| **used);
+        largest.map(|(group, used)| (*group, *used))
+    }
+
+    /// Whether there is room for an entry of that group, or another group has to make some: then that group.
+    pub(crate) fn who_makes_room(
+        &self,
+        group: CgroupId,
+        size: usize,
+    ) -> Result<(), Option<CgroupId>> {
+        if self.used + size <= self.room {
+            return Ok(());
+        }
+        let largest = self.largest().filter(|(largest, used)| {
+            *largest != group && *used >= self.used_by(group).saturating_add(size)
+        });
+        Err(largest.map(|(largest, _)| largest))
+    }
+
+    /// Makes room for an entry of a group, if it may have some. Forgets entries of others for that, those with the
+    /// least age first, and passes them to `gone`. An entry without an age stays.
+    pub(crate) fn make_room(
+        &mut self,
+        group: CgroupId,
+        size: usize,
+        age: impl Fn(&V) -> Option<Nanos>,
+        mut gone: impl FnMut(K, V),
+    ) -> bool {
+        loop {
+            match self.who_makes_room(group, size) {
+                Ok(()) => return true,
+                Err(None) => return false,
+                Err(Some(largest)) => match self.forget_oldest(largest, &age) {
+                    Some((key, value)) => gone(key, value),
+                    None => return false,
+                },
+            }
+        }
+    }
+
+    /// Forgets the entry of a group with the least age.
+    pub(crate) fn forget_oldest(
+        &mut self,
+        group: CgroupId,
+        age: impl Fn(&V) -> Option<Nanos>,
+    ) -> Option<(K, V)> {
+        let key = *self.oldest_mut(group, age)?.0;
+        Some((key, self.remove(&key)?))
+    }
+
+    /// The entry of a group with the least age.
+    pub(crate) fn oldest_mut(
+        &mut self,
+        group: CgroupId,
+        age: impl Fn(&V) -> Option<Nanos>,
+    ) -> Option<(&K, &mut V)> {
+        let of_group = self.entries.iter_mut().filter(|(_, entry)| entry.group == group);
+        let aged = of_group.filter_map(|(key, entry)| Some((age(&entry.value)?, key, entry)));
+        let (_, key, entry) = aged.min_by_key(|(age, ..)| *age)?;
+        Some((key, &mut entry.value))
+    }
+
+    /// If there is no room for an entry of size 1, forgets the older half of the entries of the group that has the
+    /// most, whoever that is.
+    pub(crate) fn halve_largest(&mut self, age: impl Fn(&V) -> Nanos, mut gone: impl FnMut(&K)) {
+        let Some((group, _)) = self.largest().filter(|_| self.used >= self.room) else { return };
+        let of_group = self.entries.values().filter(|entry| entry.group == group);
+        let mut ages: Vec<Nanos> = of_group.map(|entry| age(&entry.value)).collect();
+        let middle = (ages.len() - 1) / 2;
+        let (_, median, _) = ages.select_nth_unstable(middle);
+        let median = *median;
+        let (used, used_by) = (&mut self.used, &mut self.used_by);
+        self.entries.retain(|key, entry| {
+            let goes = entry.group == group && age(&entry.value) <= median;
+            if goes {
+                give_back(used, used_by, entry.group, entry.size);
+                gone(key);
+            }
+            !goes
+        });
+    }
+}
+
+fn give_back(
+    used: &mut usize,
+    used_by: &mut BTreeMap<CgroupId, usize>,
+    group: CgroupId,
+    size: usize,
+) {
+    *used -= size;
+    if let Some(of_group) = used_by.get_mut(&group) {
+        *of_group -= size;
+        if *of_group == 0 {
+            used_by.remove(&group);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const VICTIM: CgroupId = CgroupId(0);
+    const ROOM: usize = 100;
+
+    fn table() -> Shared<u32, Nanos> {
+        Shared::with_room(ROOM)
+    }
+
+    fn bring(table: &mut Shared<u32, Nanos>, group: CgroupId, size: usize, key: u32) -> bool {
+        let has_room = table.make_room(group, size, |at| Some(*at), |_, _| ());
+        if has_room {
+            table.insert(group, size, key, key.into());
+        }
+        has_room
+    }
+
+    #[test]
+    fn who_is_alone_has_all_of_the_room_and_keeps_what_came_first() {
+        let mut table = table();
+        for key in 0..ROOM as u32 {
+            assert!(bring(&mut table, VICTIM, 1, key));
+        }
+        assert!(!bring(&mut table, VICTIM, 1, 1000));
+        assert!(table.contains_key(&0) && table.len() == ROOM);
+    }
+
+    #[test]
+    fn who_has_the_most_makes_room_until_both_have_the_same() {
+        let mut table = table();
+        let brought = (0..200).filter(|key| bring(&mut table, CgroupId(1), 1, *key)).count();
+        assert_eq!(brought, ROOM);
+        let brought = (200..400).filter(|key| bring(&mut table, VICTIM, 1, *key)).count();
+        assert_eq!(brought, ROOM / 2);
+        assert!(!table.contains_key(&0) && table.contains_key(&99), "the oldest have gone");
+    }
+
+    #[test]
+    fn what_may_not_go_stays() {
+        let mut table = table();
+        (0..ROOM as u32).for_each(|key| assert!(bring(&mut table, CgroupId(1), 1, key)));
+        let is_odd = |at: &Nanos| (at % 2 == 1).then_some(*at);
+        let mut gone = Vec::new();
+        assert!(table.make_room(VICTIM, 2, is_odd, |key, _| gone.push(key)));
+        assert_eq!(gone, [1, 3]);
+        assert!(!table.make_room(VICTIM, 2 + ROOM, |_| None, |_, _| panic!("it may not go")));
+    }
+
+    #[test]
+    fn the_older_half_of_the_largest_goes() {
+        let mut table = table();
+        (0..ROOM as u32).for_each(|key| {
+            table.insert(CgroupId(u32::from(key >= 20)), 1, key, Nanos::from(key));
+        });
+        let mut gone = Vec::new();
+        table.halve_largest(|at| *at, |key| gone.push(*key));
+        assert_eq!(gone, (20..60).collect::<Vec<_>>());
+        table.halve_largest(|at| *at, |_| panic!("there is room"));
+    }
+
+    proptest! {
+        /// Whatever others do, a group finds room for all that it brings up to its share, and keeps it.
+        #[test]
+        fn a_group_finds_and_keeps_its_share(
+            groups in 2..5u32,
+            steps in proptest::collection::vec((0..5u32, 1..30usize), 1..200),
+        ) {
+            let mut table = table();
+            let share = ROOM / groups as usize;
+            let mut kept = BTreeSet::new();
+            let mut has = 0;
+            for (key, (group, size)) in (0..).zip(steps) {
+                let group = CgroupId(group % groups);
+                if group == VICTIM && has + size > share {
+                    continue;
+                }
+                let found = bring(&mut table, group, size, key);
+                if group == VICTIM {
+                    prop_assert!(found);
+                    has += size;
+                    kept.insert(key);
+                }
+                prop_assert!(table.used <= ROOM);
+                prop_assert!(kept.iter().all(|key| table.contains_key(key)));
+            }
+            let used: usize = table.used_by.values().sum();
+            prop_assert_eq!(used, table.used);
+        }
+    }
+}
