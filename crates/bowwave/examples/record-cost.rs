@@ -1,10 +1,13 @@
 //! What `bowwave record` costs programs that read cached data: processor time for each read of 4 KiB, from front to
-//! back and in another order, and for mapping 1 MiB and reading a byte of each page. What the recorder says of the last
-//! round of each goes to standard error. Needs root.
+//! back and in another order, and for mapping 1 MiB and reading a byte of each page. And what it costs a device's
+//! requests: time for each direct read of 4 KiB from a loop device in memory, the fastest that there is everywhere. What
+//! the recorder says of each round goes to standard error. Needs root.
 //!
-//! `cargo run --release -p bowwave --example record-cost -- target/release/bowwave [ROUNDS]`
+//! `cargo run --release -p bowwave --example record-cost -- target/release/bowwave [ROUNDS [requests]]`; with `requests`
+//! only the last row.
 
 mod cached;
+mod direct;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -22,10 +25,14 @@ fn main() -> Fallible<()> {
     let mut words = std::env::args().skip(1);
     let bowwave = PathBuf::from(words.next().ok_or("name the bowwave to measure")?);
     let rounds = words.next().map_or(Ok(ROUNDS), |word| word.parse())?;
+    let only_requests = words.next().is_some_and(|word| word == "requests");
     let (file, folder) = (cached::file()?, tempfile::tempdir_in("/var/tmp")?);
     let trace = folder.path().join("trace");
     println!("{:<28}{:>12}{:>12}{:>8}", "medians, ns", "without", "recorded", "ratio");
     let begin = || Recorder::begin(&bowwave, &trace);
+    if only_requests {
+        return direct::show(rounds, begin);
+    }
     let mut at = 0;
     let mut read = |step: usize| {
         at = (at + step) % PAGES;
@@ -33,7 +40,8 @@ fn main() -> Fallible<()> {
     };
     show("read of 4 KiB, in order", rounds, begin, || read(1))?;
     show("read of 4 KiB, other order", rounds, begin, || read(STEP))?;
-    show("map and read 1 MiB", rounds, begin, || read_mapped(&file))
+    show("map and read 1 MiB", rounds, begin, || read_mapped(&file))?;
+    direct::show(rounds, begin)
 }
 
 /// `bowwave record` of the machine, until this is dropped.
