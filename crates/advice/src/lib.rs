@@ -13,6 +13,7 @@ mod layouts;
 mod margin;
 mod one_pass;
 mod remedy;
+mod start;
 mod windows;
 mod worlds;
 
@@ -110,6 +111,7 @@ pub fn advise(load: &Load, progress: &mut dyn FnMut(f64)) -> Result<Advice, Repl
     remedies.extend(window);
     remedies.push(Remedy::Bowwave);
     remedies.extend(drop_behind(load, &today));
+    remedies.extend(start::is_one(load.trace).then_some(Remedy::Remember));
     let worlds = worlds::all(load.device_error, traced.is_some(), &layouts);
     let all = (remedies.len() * worlds.len()) as f64;
     let mut outcomes = Vec::new();
@@ -127,7 +129,8 @@ pub fn advise(load: &Load, progress: &mut dyn FnMut(f64)) -> Result<Advice, Repl
         }
         outcomes.push(row);
     }
-    let order = ranked(&outcomes, busy_s);
+    let matters: Vec<f64> = remedies.iter().map(margin::matters).collect();
+    let order = ranked(&outcomes, busy_s, &matters);
     let predict = |index: usize| Prediction {
         remedy: remedies[index].clone(),
         seconds: margin::seconds(&outcomes[index]),

@@ -4,6 +4,8 @@
 //! of 186 are within 15 % of what was measured, and it names the right winner wherever what was measured differs by
 //! more than 5 % (docs/results.md). So a difference is known to 15 % of itself, and 5 % of the waiting.
 
+use crate::remedy::Remedy;
+
 /// The error of a figure of the simulator, as a share of the waiting in it.
 const FIGURE_ERROR: f64 = 0.15;
 
@@ -13,6 +15,15 @@ const WINNER_ERROR: f64 = 0.05;
 /// A remedy that saves less than this share of today's time is not worth a change; a process that waits for less than
 /// this share of its own time does not count as waiting.
 pub(crate) const MATTERS: f64 = 0.05;
+
+/// A list of the last start does nothing for the first start, and less for one that reads something else. So it has to
+/// save a tenth of today's time more than what helps at each start: twice what else matters.
+const MATTERS_OF_A_LIST: f64 = 0.1;
+
+/// The share of today's time that a remedy has to save more than another one, to come before it.
+pub(crate) fn matters(remedy: &Remedy) -> f64 {
+    if *remedy == Remedy::Remember { MATTERS_OF_A_LIST } else { MATTERS }
+}
 
 /// What a remedy does in one world, in seconds of all processes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -77,11 +88,11 @@ pub fn saved(from: &[Outcome], to: &[Outcome]) -> Range {
 ///
 /// `outcomes` has a row for each remedy, the simplest first; the first row is today's setting. A row has an outcome for
 /// each world, the expected one first. `busy_s`, the seconds that today's waiting processes take, is the time that
-/// differences are compared with.
-pub fn ranked(outcomes: &[Vec<Outcome>], busy_s: f64) -> Vec<usize> {
+/// differences are compared with; `matters` has the share of it that is a difference, for each remedy that is better.
+pub fn ranked(outcomes: &[Vec<Outcome>], busy_s: f64, matters: &[f64]) -> Vec<usize> {
     let beats = |one: usize, other: usize| {
         let saved = saved(&outcomes[other], &outcomes[one]);
-        saved.least > 0.0 && saved.expected > MATTERS * busy_s
+        saved.least > 0.0 && saved.expected > matters[one] * busy_s
     };
     let mut left: Vec<usize> = (0..outcomes.len()).collect();
     let mut order = Vec::new();
@@ -102,14 +113,18 @@ mod tests {
 
     /// The order if all processes wait.
     fn ranked(rows: &[Vec<Outcome>]) -> Vec<usize> {
-        super::ranked(rows, rows[0][0].seconds)
+        ranked_by(rows, rows[0][0].seconds)
+    }
+
+    fn ranked_by(rows: &[Vec<Outcome>], busy_s: f64) -> Vec<usize> {
+        super::ranked(rows, busy_s, &vec![MATTERS; rows.len()])
     }
 
     #[test]
     fn a_difference_is_compared_with_the_time_of_those_who_wait() {
         let thinks = |waited_s| vec![Outcome { seconds: 1000.0 + waited_s, waited_s }];
         let rows = [thinks(10.0), thinks(1.0)];
-        assert_eq!((ranked(&rows), super::ranked(&rows, 10.0)), (vec![0, 1], vec![1, 0]));
+        assert_eq!((ranked(&rows), ranked_by(&rows, 10.0)), (vec![0, 1], vec![1, 0]));
     }
 
     fn row(seconds: &[f64]) -> Vec<Outcome> {
@@ -138,6 +153,20 @@ mod tests {
     fn a_difference_of_less_than_the_simulators_error_does_not_count() {
         assert_eq!(ranked(&[row(&[1.0]), row(&[0.96])]), [0, 1]);
         assert_eq!(ranked(&[row(&[1.0]), row(&[0.90])]), [1, 0]);
+    }
+
+    #[test]
+    fn a_list_has_to_save_a_tenth_more_than_what_helps_each_start() {
+        let order = |list: f64| {
+            let rows = [row(&[10.0]), row(&[5.0]), row(&[list])];
+            super::ranked(
+                &rows,
+                10.0,
+                &[Remedy::Leave, Remedy::Bowwave, Remedy::Remember].map(|it| matters(&it)),
+            )
+        };
+        assert_eq!((order(4.1), order(3.9)), (vec![1, 2, 0], vec![2, 1, 0]));
+        assert_eq!(order(9.1), [1, 0, 2], "leaving it is simpler");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Remedy {
         /// Their names in the trace.
         processes: Vec<String>,
     },
+    /// Bowwave, which has remembered the last start of the program.
+    Remember,
 }
 
 impl Remedy {
@@ -27,7 +29,7 @@ impl Remedy {
     pub(crate) fn policy(&self) -> &'static str {
         match self {
             Remedy::Leave | Remedy::Window { .. } => "linux-6",
-            Remedy::Bowwave | Remedy::DropBehind { .. } => "adaptive",
+            Remedy::Bowwave | Remedy::DropBehind { .. } | Remedy::Remember => "adaptive",
         }
     }
 
@@ -37,6 +39,10 @@ impl Remedy {
             Remedy::Leave => {}
             Remedy::Window { kib } => setup.readahead_kb = Some(*kib),
             Remedy::Bowwave => setup.behind = Some(Rules::default()),
+            Remedy::Remember => {
+                setup.behind = Some(Rules::default());
+                setup.remembers = true;
+            }
             Remedy::DropBehind { processes } => {
                 let rule = |name: &String| Rule {
                     path: None,

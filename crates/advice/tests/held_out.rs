@@ -1,4 +1,4 @@
-//! More loads of the same six kinds, on other devices, of other sizes and with other seeds. No rule was chosen by them.
+//! More loads of the same seven kinds, on other devices, of other sizes and with other seeds. No rule was chosen by them.
 
 mod support;
 
@@ -73,6 +73,18 @@ fn other_trees() {
         check(&format!("{device} {files}"), &walk(directories, files, kib * K), &place, is_bowwave);
         let load = sorted_walk(directories, files, kib * K, 17);
         check(&format!("{device} {files} by name"), &load, &place, is_bowwave);
+    }
+}
+
+#[test]
+fn starts_on_other_devices() {
+    let remembers = |remedy: &Remedy| *remedy == Remedy::Remember;
+    for (device, count, latency, seed) in
+        [("st3250820a", 200, 1.0, 19), ("net", 700, 0.3, 20), ("disk-2007", 450, 1.0, 21)]
+    {
+        let mut place = Place { seed, ..Place::with(device) };
+        place.device = place.device.with_latency(latency);
+        check(&format!("{device} {count}"), &imports(count, seed), &place, remembers);
     }
 }
 

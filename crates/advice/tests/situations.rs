@@ -1,4 +1,4 @@
-//! Six situations whose remedy is known, and others of their kind. Each load runs on a machine that differs from what
+//! Seven situations whose remedy is known, and others of their kind. Each load runs on a machine that differs from what
 //! is known of it, today's setting first. The advice is made from the trace of that run. Then the load runs with the
 //! remedy.
 
@@ -69,6 +69,23 @@ fn the_files_of_a_tree_are_to_be_read_ahead() {
     }
     let load = sorted_walk(40, 40, 10 * K, 5);
     check("hdd by name", &load, &Place::with("hdd"), is_bowwave);
+}
+
+#[test]
+fn the_start_of_a_program_is_to_be_remembered() {
+    let remembers = |remedy: &Remedy| *remedy == Remedy::Remember;
+    for (device, count, seed) in [("net", 300, 1), ("hdd", 300, 2), ("net", 120, 3)] {
+        let place = Place { seed, ..Place::with(device) };
+        check(&format!("{device} {count}"), &imports(count, seed), &place, remembers);
+    }
+}
+
+#[test]
+fn one_large_file_is_no_start() {
+    let load = reader(false, 60 * M, &forward(0, 60 * M, 64 * K));
+    let (advice, _) = advice_for(&load, &Place::with("net"));
+    let is_tried = advice.predictions.iter().any(|it| it.remedy == Remedy::Remember);
+    assert!(!is_tried, "{}", shown(&advice));
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Runs programs on lab disks, cold: under `bowwave record` for the trace, as they are, and with the remedy that
-//! `bowwave advise` puts first. Prints what that saves, predicted and measured, until the last process ends. With WORD,
-//! only the programs that contain it. Needs root, FUSE and eBPF.
+//! `bowwave advise` puts first; if that is to remember a start, a second time. Prints what that saves, predicted and
+//! measured, until the last process ends. With WORD, only the programs that contain it. Needs root, FUSE and eBPF.
 
 use std::error::Error;
 use std::fs;
@@ -38,7 +38,7 @@ struct Load {
     program: &'static str,
 }
 
-const LOADS: [Load; 6] = [
+const LOADS: [Load; 7] = [
     Load {
         device: "net",
         window_kb: 128,
@@ -77,6 +77,19 @@ const LOADS: [Load; 6] = [
                   [os.pread(f, 131072, n << 17) for n in range(640)]; time.sleep(10); \
                   [os.pread(f, 16384, r.randrange(5120) << 14) for _ in range(2000)]' & \
                   sleep 3; $behind tar cf - saved | cat > /dev/null; wait",
+    },
+    Load {
+        device: "net",
+        window_kb: 128,
+        memory_mb: None,
+        make: "/usr/bin/python3 -c 'import os, random; r = random.Random(1)
+for n in range(900):
+    os.makedirs(f\"package{n % 40}\", exist_ok=True)
+    open(f\"package{n % 40}/module{n}.py\", \"w\").write(f\"text = {r.randbytes(r.randrange(1000, 8000))}\")' && \
+               /usr/bin/python3 -m compileall -q .",
+        program: "PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -c 'import importlib, random; \
+                  modules = [n for n in range(900) if n // 40 % 3 == 0]; random.Random(2).shuffle(modules); \
+                  [importlib.import_module(f\"package{n % 40}.module{n}\") for n in modules]'",
     },
     Load {
         device: "ssd",
@@ -209,6 +222,13 @@ impl<'a> Bench<'a> {
             (Some("bowwave"), _) => self.timed("", &[&run, "run", "--strict", "--"]),
             (Some("drop-behind"), _) => {
                 self.timed(&format!("{run} run --strict --drop-behind --"), &[])
+            }
+            (Some("remember"), _) => {
+                let lists = self.work.path().join("lists");
+                let lists = lists.to_string_lossy();
+                let start = [&run, "run", "--strict", "--lists", &lists, "--remember", "it", "--"];
+                self.timed("", &start)?;
+                self.timed("", &start)
             }
             _ => self.timed("", &[]),
         }

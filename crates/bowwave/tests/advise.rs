@@ -30,6 +30,15 @@ fn walk(process: &str) -> String {
     format!("{HEAD}\n{}", (0..400).map(read).collect::<String>())
 }
 
+/// So many programs read a piece of each of 40 files, one in each directory.
+fn start(programs: u32) -> String {
+    let read = |n: u32| {
+        let place = u64::from(n * 7919 % 1000) << 20;
+        format!("{n},python{},/nowhere/{n}/lib{n},read,{place},8192\n", n % programs)
+    };
+    format!("{HEAD}\n{}", (0..40).map(read).collect::<String>())
+}
+
 /// A program reads 32 MiB forward.
 fn stream() -> String {
     let read = |n: u32| format!("{n},cat,/nowhere/file,read,{},65536\n", n << 16);
@@ -120,15 +129,40 @@ fn what_was_in_memory_when_the_trace_was_recorded_gains_nothing() {
 }
 
 #[test]
-fn what_looks_like_a_start_that_nothing_helps_is_to_be_remembered() {
+fn the_start_of_a_program_that_nothing_else_helps_is_to_be_remembered() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let read = |n: u32| {
-        let place = u64::from(n * 7919 % 1000) << 20;
-        format!("{n},python,/nowhere/{n}/lib{n},read,{place},8192\n")
-    };
-    let trace = write(folder.path(), &format!("{HEAD}\n{}", (0..40).map(read).collect::<String>()));
+    let trace = write(folder.path(), &start(1));
+    let options = [&trace, "--device", "net", "--memory", "8G"];
+    let advice = json(&options);
+    let first = &advice["remedies"][0];
+    assert_eq!((&first["remedy"], &advice["schema"]), (&"remember".into(), &1.into()), "{advice}");
+    assert_eq!(first["apply"], serde_json::json!(["sudo bowwave run --remember NAME -- COMMAND"]));
+    assert_eq!(first["undo"], serde_json::json!(["sudo bowwave remembered NAME --forget"]));
+    let saved = first["saved_s"]["least"].as_f64().zip(first["seconds"]["expected"].as_f64());
+    assert!(saved.is_some_and(|(saved, left)| saved > left), "{advice}");
+    assert_eq!(first["unused_bytes"], 0);
+    let told = text(&bowwave(&[&["advise"], &options[..]].concat()).stdout);
+    let wanted = "1. Use bowwave, and have it remember how the program starts: ";
+    assert!(told.contains(wanted) && told.contains("the less is saved."), "{told}");
+    assert!(!advice["notes"].to_string().contains("--remember"), "{advice}");
+}
+
+#[test]
+fn the_commands_that_forget_and_remember_are_ones() {
+    for words in [["run", "--help"], ["remembered", "--help"]] {
+        let help = text(&bowwave(&words).stdout);
+        assert!(help.contains(if words[0] == "run" { "--remember" } else { "--forget" }), "{help}");
+    }
+}
+
+#[test]
+fn what_several_programs_read_when_they_start_is_only_hinted_at() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write(folder.path(), &start(2));
     let advice = json(&[&trace, "--device", "net", "--memory", "8G"]);
     assert_eq!(advice["remedies"][0]["remedy"], "leave", "{advice}");
+    let remedies = advice["remedies"].as_array().expect("a list");
+    assert!(remedies.iter().all(|it| it["remedy"] != "remember"), "{advice}");
     let has =
         |trace: &str| json(&[trace, "--device", "net", "--memory", "8G"])["notes"].to_string();
     assert!(has(&trace).contains("sudo bowwave run --remember NAME -- COMMAND"), "{advice}");

@@ -85,7 +85,7 @@ impl Place {
         };
         let policy = match remedy {
             Remedy::Leave | Remedy::Window { .. } => "linux-6",
-            Remedy::Bowwave | Remedy::DropBehind { .. } => "adaptive",
+            Remedy::Bowwave | Remedy::DropBehind { .. } | Remedy::Remember => "adaptive",
         };
         let always = |name: &String| Rule {
             path: None,
@@ -158,7 +158,17 @@ impl Script for Recorder {
 impl Workload {
     pub(crate) fn run(&self, place: &Place, remedy: &Remedy) -> Run {
         let mut machine = place.machine(remedy);
-        let files = self.lay_out(&mut machine, place.seed);
+        if *remedy == Remedy::Remember {
+            let mut first = place.machine(remedy);
+            first.begin_start(Vec::new());
+            self.start(place, &mut first);
+            machine.begin_start(first.remembered());
+        }
+        self.start(place, &mut machine)
+    }
+
+    fn start(&self, place: &Place, machine: &mut Machine) -> Run {
+        let files = self.lay_out(machine, place.seed);
         let mut running = Vec::new();
         for program in &self.programs {
             let mut opens: Vec<Option<OpenFile>> = vec![None; files.len()];
@@ -294,6 +304,20 @@ pub(crate) fn sorted_walk(directories: usize, files: usize, bytes: u64, seed: u6
         order.into_iter().flat_map(|file| forward(file, bytes, 64 * K, 30)).collect();
     load.files = names.into_iter().map(|name| (name, bytes)).collect();
     load
+}
+
+/// A program that starts: it reads `count` small files, in an order that no folder has, and of each folder only a few.
+pub(crate) fn imports(count: usize, seed: u64) -> Workload {
+    let mut random = Random::new(seed);
+    let (all, folders) = (count * 3, count / 8);
+    let path = |n: usize| format!("/lib/package{}/module{n}.pyc", n % folders);
+    let files: Vec<(String, u64)> =
+        (0..all).map(|n| (path(n), 2 * K + random.below(38 * K))).collect();
+    let mut order: Vec<usize> = (0..all).filter(|n| n / folders % 3 == 0).collect();
+    random.shuffle(&mut order);
+    let steps = order.into_iter().flat_map(|file| forward(file, files[file].1, 64 * K, 400));
+    let (name, steps) = ("python3".into(), steps.collect());
+    Workload { files, programs: vec![Program { name, start_us: 0, is_mapped: false, steps }] }
 }
 
 /// A database that reads its working set again and again, and a backup of files that are each much smaller than memory.

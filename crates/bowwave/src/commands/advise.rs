@@ -20,7 +20,7 @@ use crate::print;
 use crate::signals;
 use ground::Ground;
 
-/// Rank what would help a load: leave it, another read_ahead_kb, bowwave, drop-behind
+/// Rank what would help a load: leave it, another read_ahead_kb, bowwave, drop-behind, remembering
 ///
 /// Replays a trace of the load in a simulator with each remedy, and says what it saves, within which range, what it
 /// costs, and the commands that apply it and undo it. Changes no setting.

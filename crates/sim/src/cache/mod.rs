@@ -136,6 +136,10 @@ impl PageCache {
         file
     }
 
+    pub(crate) fn has_file(&self, file: u64) -> bool {
+        file < self.files.len() as u64
+    }
+
     pub(crate) fn file(&self, file: u32) -> &File {
         &self.files[file as usize]
     }

@@ -113,6 +113,9 @@ impl Streams {
 impl Machine {
     /// The owner of the pages that are about to enter the cache for `number`, if owners are noted.
     pub(crate) fn owner_for(&mut self, now: Nanos, file: u32, page: Page, number: u32) -> u32 {
+        if number == NOBODY {
+            return NOBODY;
+        }
         let file_pages = self.cache.file(file).pages();
         let streams = self.body.as_mut().and_then(|body| body.streams.as_mut());
         let Some((is_noted, is_told)) = streams.map(|streams| streams.bring(file, file_pages))

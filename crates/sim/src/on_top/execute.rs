@@ -19,6 +19,7 @@ impl Machine {
             Some(Due::Input(input)) => self.answer(now, &input),
             Some(Due::Submit) => self.block.dispatch(now),
             Some(Due::Heads(heads)) => self.read_heads(now, heads),
+            Some(Due::Ranges(ranges)) => self.read_ranges(now, ranges),
             None if body.tick_at <= now => self.give_input(now, &Input::Tick),
             None => return false,
         }
@@ -56,9 +57,12 @@ impl Machine {
                 let heads = self.choose_heads((ticket, tgid), &files, head_pages, most_bytes);
                 return self.read_heads(now, heads);
             }
+            Command::ReadRemembered { ticket, files, .. } => {
+                let ranges = self.choose_ranges(ticket, &files);
+                return self.read_ranges(now, ranges);
+            }
             // These are carried out at once, or not at all.
             Command::ForgetListing(_)
-            | Command::ReadRemembered { .. }
             | Command::Mark(..)
             | Command::Listen(..)
             | Command::Watch(..)

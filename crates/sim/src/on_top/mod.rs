@@ -13,6 +13,7 @@
 mod behind;
 mod disk;
 mod execute;
+mod remembered;
 mod report;
 mod walk;
 
@@ -32,6 +33,7 @@ use crate::worst::Worst;
 use behind::Streams;
 use disk::Disk;
 pub(crate) use disk::Started;
+use remembered::Ranges;
 use walk::{Heads, Listings};
 
 /// Time from an event to the execution of a command: through a ring buffer, and a system call.
@@ -92,6 +94,8 @@ enum Due {
     Submit,
     /// The next file of a walk is read ahead.
     Heads(Heads),
+    /// The next range of a remembered start is read ahead.
+    Ranges(Ranges),
 }
 
 /// What surrounds the decider: the state of the eBPF programs, and what is under way.
@@ -210,14 +214,12 @@ impl Body {
             Command::ForgetListing(listing) => {
                 self.listings.remove(&listing);
             }
-            // `account` sets marks, in the cache. The device's cost is known, and no start is remembered.
-            Command::Mark(..)
-            | Command::Probe(_)
-            | Command::Remember(..)
-            | Command::ReadRemembered { .. } => {}
+            // `account` sets marks, in the cache. The device's cost is known.
+            Command::Mark(..) | Command::Probe(_) | Command::Remember(..) => {}
             Command::Read { .. }
             | Command::List { .. }
             | Command::ReadFiles { .. }
+            | Command::ReadRemembered { .. }
             | Command::SetWindow { .. }
             | Command::Describe(..)
             | Command::WriteOut { .. }

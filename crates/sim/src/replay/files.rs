@@ -1,6 +1,6 @@
 //! The files of a trace on a machine: where they are, and which directories name them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::scripts::random::Random;
 use crate::{DirectoryIndex, FileIndex, Machine};
@@ -10,7 +10,8 @@ use trace::Trace;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
     /// Files follow one another on the device as the trace names them, and in their directories as the trace first uses
-    /// them. A program that walks through a tree then goes as `readdir` does.
+    /// them. A program that walks through a tree then goes as `readdir` does. The files of a directory to which a
+    /// program comes back, after others, have a random order there: that is no walk.
     #[default]
     AsTraced,
     /// The same, but within each directory, files have random places: names are hashed, and files lie as they were
@@ -51,6 +52,9 @@ pub(super) fn add(trace: &Trace, layout: Layout, machine: &mut Machine) -> Vec<F
         .collect();
     files.sort_unstable_by_key(|(number, _)| *number);
     let files: Vec<FileIndex> = files.into_iter().map(|(_, file)| file).collect();
+    if layout != Layout::Shuffled {
+        listed = without_walks_that_are_none(trace, listed, &mut random);
+    }
     let mut tree = Tree::default();
     for number in listed {
         tree.name(machine, &trace.files()[number].name, files[number]);
@@ -78,6 +82,51 @@ fn by_first_use(trace: &Trace) -> Vec<usize> {
     let mut is_used = vec![false; trace.files().len()];
     let numbers = trace.records().iter().map(|record| record.file as usize);
     numbers.filter(|number| !std::mem::replace(&mut is_used[*number], true)).collect()
+}
+
+/// Files in the order in which directories list them. Those of directories to which a program comes back are the last
+/// ones, in any order.
+fn without_walks_that_are_none(
+    trace: &Trace,
+    listed: Vec<usize>,
+    random: &mut Random,
+) -> Vec<usize> {
+    let revisited = revisited(trace);
+    let is_revisited = |number: &usize| revisited.contains(folder(&trace.files()[*number].name));
+    let (mut others, walked): (Vec<usize>, Vec<usize>) = listed.into_iter().partition(is_revisited);
+    random.shuffle(&mut others);
+    [walked, others].concat()
+}
+
+/// Directories with a file that a process is the first to use after it has left the directory. Who walks through a tree
+/// leaves a directory only for those below it, or for ever.
+fn revisited(trace: &Trace) -> HashSet<&str> {
+    let mut used = vec![false; trace.files().len()];
+    // Of each process: the directories that it is in, each below the one before it, and those that it has left.
+    let mut ways: Vec<(Vec<&str>, HashSet<&str>)> =
+        trace.processes().iter().map(|_| Default::default()).collect();
+    let mut revisited = HashSet::new();
+    for record in trace.records() {
+        if std::mem::replace(&mut used[record.file as usize], true) {
+            continue;
+        }
+        let folder = folder(&trace.files()[record.file as usize].name);
+        let (inside, left) = &mut ways[record.process as usize];
+        let is_in = |above: &str| {
+            let below = folder.strip_prefix(above);
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        };
+        while let Some(last) = inside.pop_if(|last| !is_in(last)) {
+            left.insert(last);
+        }
+        if left.contains(folder) {
+            revisited.insert(folder);
+        }
+        if inside.last() != Some(&folder) {
+            inside.push(folder);
+        }
+    }
+    revisited
 }
 
 /// Directories by their paths.
@@ -156,6 +205,28 @@ mod tests {
             (listed(&machine, 2), listed(&machine, 3)),
             (vec!["x/3".into()], vec!["3=2".into()])
         );
+    }
+
+    #[test]
+    fn a_directory_to_which_a_program_comes_back_is_not_listed_in_the_order_of_its_reads() {
+        let all = |turn: fn(u32) -> u32| (0..120).map(move |n| format!("/d{}/{n}", turn(n)));
+        let are_in_order = |turn| {
+            let paths: Vec<String> = all(turn).collect();
+            let trace = trace(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+            let mut machine = machine();
+            add(&trace, Layout::AsTraced, &mut machine);
+            let in_order = |directory| {
+                let number = |(name, _): &(String, Named)| name.parse().unwrap_or(0);
+                let names = machine.entries(DirectoryIndex(directory)).iter().map(number);
+                names.collect::<Vec<u32>>().is_sorted()
+            };
+            (1..4).map(in_order).collect::<Vec<_>>()
+        };
+        assert_eq!(are_in_order(|n| n / 40), [true; 3]);
+        assert_eq!(are_in_order(|n| n % 3), [false; 3]);
+        let count = |paths: &[&str]| revisited(&trace(paths)).len();
+        assert_eq!(count(&["/d/1", "/d/x/2", "/d/3", "/e/4", "/d/1"]), 0, "it goes below");
+        assert_eq!(count(&["/d/1", "/dx/2", "/d/3"]), 1, "that is beside it");
     }
 
     #[test]

@@ -88,6 +88,9 @@ pub struct Setup {
     pub longest_idle: Option<Nanos>,
     /// Which pages `adaptive` drops behind streams; none without rules.
     pub behind: Option<Rules>,
+    /// Whether the trace is that of a command that `adaptive` remembers. It is played twice, and the figures are those of
+    /// the second start.
+    pub remembers: bool,
     /// Whether to keep a log of decisions.
     pub keeps_log: bool,
 }
@@ -179,8 +182,36 @@ pub fn replay(trace: &Trace, policy: &str, setup: &Setup) -> Result<Replay, Repl
     match policy {
         "oracle" => knowing::oracle(trace, setup, &spec),
         "worst" => knowing::worst(trace, setup, &spec),
-        _ => Ok(play(trace, policy, setup, &spec, spec.build(policy)?)),
+        _ => {
+            let mut machine = spec.build(policy)?;
+            if setup.remembers {
+                let mut first = spec.build(policy)?;
+                first.begin_start(Vec::new());
+                run(trace, setup, &mut first);
+                machine.begin_start(first.remembered());
+            }
+            Ok(play(trace, policy, setup, &spec, machine))
+        }
     }
+}
+
+/// The trace on a machine that has run.
+struct Ran {
+    /// The files, by their numbers in the trace.
+    files: Vec<FileIndex>,
+    /// Pages that were cached at first.
+    pages_cached: u64,
+    /// The processes, by their numbers in the trace.
+    numbers: Vec<usize>,
+}
+
+/// Has a machine run the processes of a trace.
+fn run(trace: &Trace, setup: &Setup, machine: &mut Machine) -> Ran {
+    let files = files::add(trace, setup.layout, machine);
+    let pages_cached = setup.traced_readahead_kb.map_or(0, |kb| cache(trace, kb, &files, machine));
+    let numbers = player::spawn(trace, setup, &files, machine);
+    machine.run();
+    Ran { files, pages_cached, numbers }
 }
 
 /// Replays a trace on a machine.
@@ -194,11 +225,7 @@ fn play(
     if setup.keeps_log {
         machine.keep_log();
     }
-    let files = files::add(trace, setup.layout, &mut machine);
-    let pages_cached =
-        setup.traced_readahead_kb.map_or(0, |kb| cache(trace, kb, &files, &mut machine));
-    let numbers = player::spawn(trace, setup, &files, &mut machine);
-    machine.run();
+    let Ran { files, pages_cached, numbers } = run(trace, setup, &mut machine);
     let process = |(name, number): (&String, &usize)| {
         let outcome = machine.outcome(*number);
         Process {

@@ -41,6 +41,7 @@ fn remedy(prediction: &Prediction, ground: &Ground) -> Value {
         Remedy::Window { kib } => ("window", Some(kib), None),
         Remedy::Bowwave => ("bowwave", None, None),
         Remedy::DropBehind { processes } => ("drop-behind", None, Some(processes)),
+        Remedy::Remember => ("remember", None, None),
     };
     let steps = Steps::of(&prediction.remedy, ground);
     let commands = |steps: &[(String, &str)]| -> Vec<String> {

@@ -38,6 +38,16 @@ impl Steps {
                 )],
                 undo: vec![ends],
             },
+            Remedy::Remember => Steps {
+                apply: vec![(
+                    "sudo bowwave run --remember NAME -- COMMAND".to_owned(),
+                    "each time; the figures are those of the second start",
+                )],
+                undo: vec![(
+                    "sudo bowwave remembered NAME --forget".to_owned(),
+                    "and start COMMAND as before",
+                )],
+            },
         }
     }
 }

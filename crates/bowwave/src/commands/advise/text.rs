@@ -15,8 +15,8 @@ const FITS: f64 = 1.5;
 /// A difference of less than this share of the time does not matter.
 const MATTERS: f64 = 0.05;
 
-/// A load may be the start of a program if it reads at least so many files, and does so within the time that
-/// `bowwave run --remember` notes.
+/// A load of several programs may be the start of one command if it reads at least so many files, and does so within the
+/// time that `bowwave run --remember` notes.
 const START_FILES: usize = 20;
 const START_S: f64 = 30.0;
 
@@ -86,6 +86,7 @@ fn headline(prediction: &Prediction, advice: &Advice) -> String {
         Remedy::DropBehind { processes } => {
             format!("Use bowwave, and drop pages behind {}", listed(processes))
         }
+        Remedy::Remember => "Use bowwave, and have it remember how the program starts".into(),
     };
     format!("{what}: {}", gain(prediction, advice))
 }
@@ -154,6 +155,9 @@ fn costs(prediction: &Prediction, load: &Load, advice: &Advice) -> String {
         Remedy::Window { .. } => {
             ". Other programs that read forward on this device wait more often".into()
         }
+        Remedy::Remember => {
+            ". The less a start reads of what the last one has read, and the more files have changed since, the less is saved".into()
+        }
         _ => String::new(),
     };
     format!("{read}{unused}{others}.")
@@ -217,14 +221,15 @@ fn fit(traced: f64, today: &Prediction) -> Option<String> {
     })
 }
 
-/// What cannot be predicted: what an earlier start of the program would have taught.
+/// What was not tried, as several programs read: what an earlier start of all of them would have taught.
 fn start(load: &Load, advice: &Advice) -> Option<String> {
     let (first, last) = (load.trace.records().first()?, load.trace.records().last()?);
     let took_s = (last.at - first.at) as f64 * 1e-9;
     let looks_like_one = load.trace.files().len() >= START_FILES && took_s <= START_S;
     let helps_nothing = advice.first().remedy == Remedy::Leave && advice.today().waited_s > 0.0;
-    (looks_like_one && helps_nothing).then(|| {
-        "If this is a program that starts, and reads the same each time, try this twice; its effect cannot be predicted: sudo bowwave run --remember NAME -- COMMAND"
+    let is_tried = advice.predictions.iter().any(|it| it.remedy == Remedy::Remember);
+    (looks_like_one && helps_nothing && !is_tried).then(|| {
+        "If one command has started all these programs, and they read the same each time, try this twice; its effect cannot be predicted: sudo bowwave run --remember NAME -- COMMAND"
             .to_owned()
     })
 }
