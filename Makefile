@@ -10,7 +10,7 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 # The shell asks, after setup has installed what was missing: make expands a recipe before it runs the first line.
 FEATURES = $$(scripts/features)
 
-.PHONY: help setup build demo test test-kernels torture lint bench bench-tune install uninstall deb wheel
+.PHONY: help setup build demo test test-kernels test-package torture lint bench bench-tune install uninstall deb wheel
 
 # Paths that `make install` writes and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
@@ -28,6 +28,7 @@ help:
 	@echo "make demo     install what is missing, build, show the effect (a minute after the build, two on a busy machine; root)"
 	@echo "make test     install what is missing, run all tests (live ones need root), count them"
 	@echo "make test-kernels  boot Debian's kernels in QEMU, test each feature (KERNELS=\"6.1 newest\"; docs/kernels.md)"
+	@echo "make test-package  install, use, upgrade and purge the package in Debian 12 and 13, in QEMU (root; docs/install.md)"
 	@echo "make torture  long tests: hostile users, kills, little memory, random operations, other suites, a soak (two hours; root; docs/trust.md)"
 	@echo "make lint     formatting, clippy, dependencies, file sizes"
 	@echo "make bench    the cost of a decision, a cached read, bowwave run and top; the speed of the simulator"
@@ -53,6 +54,10 @@ test:
 # By default 6.1, 6.12, 6.18 and the newest.
 test-kernels:
 	@scripts/test-kernels $(KERNELS)
+
+# By default Debian 12 and 13.
+test-package: deb
+	@scripts/test-package $(SUITES)
 
 # Seconds of each hostile program; schedules of little memory (seeds 1 to this number), and of faults; kills of bowwave;
 # an administrator's writes of a window; operations on each file system; minutes of the soak.
