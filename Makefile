@@ -2,9 +2,11 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 PREFIX ?= /usr/local
+# Cargo's; packages have one of their own.
+PROFILE = release
 # Build scripts that call make must not install anything.
 MAKEOVERRIDES =
-unexport DESTDIR PREFIX
+unexport DESTDIR PREFIX PROFILE
 # Where cargo builds to.
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 # The shell asks, after setup has installed what was missing: make expands a recipe before it runs the first line.
@@ -42,7 +44,7 @@ setup:
 	@scripts/setup
 
 build: setup
-	cargo build --release --locked -p bowwave $(FEATURES)
+	cargo build --profile $(PROFILE) --locked -p bowwave $(FEATURES)
 
 demo: build
 	$(TARGET)/release/bowwave demo
@@ -99,7 +101,7 @@ bench-tune: build
 	cargo run --release --locked -p bowwave-tune --example lab-devices -- $(TARGET)/release/bowwave $(or $(RUNS),1)
 
 install: build
-	install -D -m 755 $(TARGET)/release/bowwave $(BIN)
+	install -D -m 755 $(TARGET)/$(PROFILE)/bowwave $(BIN)
 	install -d $(sort $(dir $(UNITS))) $(dir $(RULE)) $(DOC)/docs
 	for unit in $(UNITS); do sed 's|/usr/local/|$(PREFIX)/|' etc/$${unit##*/} > $$unit || exit 1; done
 	sed 's|/usr/local/|$(PREFIX)/|' etc/60-bowwave.rules > $(RULE)
