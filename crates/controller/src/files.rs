@@ -164,11 +164,11 @@ impl FileTable {
         notes
     }
 
-    /// Makes room for a file. If the table is full, the group that has the most files in it loses those that were idle
-    /// longest. That is half of them, since a search for one would take as long. Each is passed to `forget`.
-    pub(crate) fn make_room(&mut self, file: FileKey, mut forget: impl FnMut(FileKey)) {
+    /// Makes room for a file. If the table is full, the groups that have the most files in it lose those that were idle
+    /// longest. That is a quarter of all files, since a search for one would take as long. Each is passed to `forget`.
+    pub(crate) fn make_room(&mut self, file: FileKey, forget: impl FnMut(FileKey)) {
         if !self.files.contains_key(&file) {
-            self.files.halve_largest(|notes| notes.used_at, |file| forget(*file));
+            self.files.make_much_room(|notes| notes.used_at, forget);
         }
     }
 

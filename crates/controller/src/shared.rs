@@ -9,7 +9,8 @@
 //! that would have no more than that. So no group loses an entry to others while it has at most its share: the room
 //! divided by the number of groups. A group that has the most itself finds no room.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::Nanos;
 use crate::ids::CgroupId;
@@ -125,16 +126,34 @@ impl<K: Copy + Ord, V> Shared<K, V> {
         age: impl Fn(&V) -> Option<Nanos>,
         mut gone: impl FnMut(K, V),
     ) -> bool {
+        let mut oldest = None;
         loop {
-            match self.who_makes_room(group, size) {
+            let largest = match self.who_makes_room(group, size) {
                 Ok(()) => return true,
                 Err(None) => return false,
-                Err(Some(largest)) => match self.forget_oldest(largest, &age) {
-                    Some((key, value)) => gone(key, value),
-                    None => return false,
-                },
+                Err(Some(largest)) => largest,
+            };
+            let of_groups = oldest.get_or_insert_with(|| self.oldest_of_each(&age));
+            let next = of_groups.get_mut(&largest).and_then(BinaryHeap::pop);
+            let Some(Reverse((_, key))) = next else { return false };
+            let Some(value) = self.remove(&key) else { return false };
+            gone(key, value);
+        }
+    }
+
+    /// The entries of each group, the one with the least age on top.
+    fn oldest_of_each(
+        &self,
+        age: impl Fn(&V) -> Option<Nanos>,
+    ) -> BTreeMap<CgroupId, BinaryHeap<Reverse<(Nanos, K)>>> {
+        let mut of_groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (key, entry) in &self.entries {
+            if let Some(age) = age(&entry.value) {
+                of_groups.entry(entry.group).or_default().push(Reverse((age, *key)));
             }
         }
+        // A heap of all at once takes fewer steps than one that grows.
+        of_groups.into_iter().map(|(group, entries)| (group, entries.into())).collect()
     }
 
     /// Forgets the entry of a group with the least age.
@@ -159,24 +178,31 @@ impl<K: Copy + Ord, V> Shared<K, V> {
         Some((key, &mut entry.value))
     }
 
-    /// If there is no room for an entry of size 1, forgets the older half of the entries of the group that has the
-    /// most, whoever that is.
-    pub(crate) fn halve_largest(&mut self, age: impl Fn(&V) -> Nanos, mut gone: impl FnMut(&K)) {
-        let Some((group, _)) = self.largest().filter(|_| self.used >= self.room) else { return };
-        let of_group = self.entries.values().filter(|entry| entry.group == group);
-        let mut ages: Vec<Nanos> = of_group.map(|entry| age(&entry.value)).collect();
-        let middle = (ages.len() - 1) / 2;
-        let (_, median, _) = ages.select_nth_unstable(middle);
-        let median = *median;
-        let (used, used_by) = (&mut self.used, &mut self.used_by);
-        self.entries.retain(|key, entry| {
-            let goes = entry.group == group && age(&entry.value) <= median;
-            if goes {
-                give_back(used, used_by, entry.group, entry.size);
-                gone(key);
-            }
-            !goes
-        });
+    /// If there is no room for an entry, forgets a quarter of them: each group keeps its newest ones, and all that lose
+    /// some keep as many as each other. All entries have size 1.
+    pub(crate) fn make_much_room(&mut self, age: impl Fn(&V) -> Nanos, mut gone: impl FnMut(K)) {
+        if self.used < self.room {
+            return;
+        }
+        let mut entries: Vec<_> = (self.entries.iter())
+            .map(|(key, entry)| (entry.group, Reverse(age(&entry.value)), *key))
+            .collect();
+        entries.sort_unstable();
+        // What has most newer ones of its own group goes first; of several, the oldest.
+        let mut of_last = (None, 0);
+        let mut ranks: Vec<_> = (entries.into_iter())
+            .map(|(group, age, key)| {
+                let newer = if of_last.0 == Some(group) { of_last.1 + 1 } else { 0 };
+                of_last = (Some(group), newer);
+                (newer, age, key)
+            })
+            .collect();
+        let stay = ranks.len() - ranks.len().div_ceil(4);
+        ranks.select_nth_unstable(stay);
+        for (.., key) in ranks.drain(stay..) {
+            self.remove(&key);
+            gone(key);
+        }
     }
 }
 
@@ -249,16 +275,44 @@ mod tests {
         assert!(!table.make_room(VICTIM, 2 + ROOM, |_| None, |_, _| panic!("it may not go")));
     }
 
-    #[test]
-    fn the_older_half_of_the_largest_goes() {
+    /// A full table, of whose entries some belong to [`VICTIM`], and the others to as many groups.
+    fn full(of_victim: u32, groups: u32) -> Shared<u32, Nanos> {
         let mut table = table();
         (0..ROOM as u32).for_each(|key| {
-            table.insert(CgroupId(u32::from(key >= 20)), 1, key, Nanos::from(key));
+            let group = if key < of_victim { VICTIM } else { CgroupId(1 + key % groups) };
+            table.insert(group, 1, key, Nanos::from(key));
         });
+        table
+    }
+
+    /// The keys that go, in ascending order.
+    fn thin(table: &mut Shared<u32, Nanos>) -> Vec<u32> {
         let mut gone = Vec::new();
-        table.halve_largest(|at| *at, |key| gone.push(*key));
-        assert_eq!(gone, (20..60).collect::<Vec<_>>());
-        table.halve_largest(|at| *at, |_| panic!("there is room"));
+        table.make_much_room(|at| *at, |key| gone.push(key));
+        gone.sort_unstable();
+        gone
+    }
+
+    #[test]
+    fn the_oldest_quarter_of_who_is_alone_goes() {
+        let mut table = full(0, 1);
+        assert_eq!(thin(&mut table), (0..25).collect::<Vec<_>>());
+        assert_eq!(thin(&mut table), [], "there is room");
+    }
+
+    #[test]
+    fn who_has_the_most_loses_the_oldest() {
+        assert_eq!(thin(&mut full(37, 1)), (37..62).collect::<Vec<_>>());
+        // 40 of 75 would be more than a half: 37 of the one group and 38 of the other stay.
+        assert_eq!(thin(&mut full(40, 1)), [vec![0, 1, 2], (40..62).collect()].concat());
+    }
+
+    #[test]
+    fn many_groups_with_one_entry_or_two_make_as_much_room_as_one_with_all() {
+        for groups in [50, 100] {
+            let gone = thin(&mut full(0, groups));
+            assert_eq!(gone, (0..25).collect::<Vec<_>>(), "{groups}");
+        }
     }
 
     proptest! {
