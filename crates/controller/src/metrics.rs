@@ -93,7 +93,7 @@ figures! {
         pub writes_too_fast: u64 as Counter,
         /// The kernel itself reads ahead, in a larger window that bowwave set. Also counted in `reads`.
         pub larger_window: u64 as Counter,
-        /// Its process may read only so much a second (`io.max`), or only what others leave (`ionice -c 3`).
+        /// Its process may read only so much a second (`io.max`), or what others leave (`IOWeight=`, `ionice -c 3`).
         pub limited_reader: u64 as Counter,
     }
 }

@@ -6,7 +6,7 @@
 //! the slot the key hashes to (a set-associative cache, like a processor's).
 //!
 //! Groups of readers share a table. Among these neighbours, an entry of the group goes that has the most of them. So
-//! whatever one group does, an entry of another group that is alone in its set stays.
+//! whatever others do, a group's only entry in a set stays, as long as fewer than eight groups meet there.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 

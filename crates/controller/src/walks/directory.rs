@@ -9,8 +9,8 @@ use crate::shared::Shared;
 /// Room for the entries of all listings together: 12 MiB.
 const ROOM: usize = 1 << 18;
 
-/// A directory, listed or not, takes the room of so many entries besides its own. So at most 4096 are remembered; a
-/// walker with read-ahead needs a few dozen.
+/// A directory, listed or not, takes the room of so many entries besides its own. So at most 4096 are remembered, if all
+/// are empty; a walker with read-ahead needs a few dozen.
 const OF_EACH: usize = 64;
 
 /// Most levels of directories that are searched.
