@@ -326,7 +326,7 @@ static __always_inline void follow_stream(struct inode *inode, u64 first, u64 la
 	struct stream_key stream_key = {};
 	struct stream *stream, fresh = {};
 	u64 from, end, at, around;
-	bool is_new = false, goes_on, in_step;
+	bool is_new = false, is_at_end, goes_on, in_step;
 	struct file_key key;
 
 	if (!looks_behind || !is_watched(inode) || !interest_in(inode, &key))
@@ -361,10 +361,10 @@ static __always_inline void follow_stream(struct inode *inode, u64 first, u64 la
 		 * looks something up again and again does not. The two are in step unless the run has
 		 * stopped: a single reader that comes back finds no run that advances. */
 		goes_on = first > stream->follower && first <= stream->followed;
+		is_at_end = stream->high >= (u64)inode->i_size >> PAGE_SHIFT;
 		/* Each batch of a long read reports all pages to come, so decide only at its first batch. */
 		if (!goes_on || last != stream->followed_last) {
-			in_step = goes_on && stream->again <= AGAIN_PAGES &&
-				  stream->high < (u64)inode->i_size >> PAGE_SHIFT;
+			in_step = goes_on && stream->again <= AGAIN_PAGES && !is_at_end;
 			goes_on = in_step;
 			stream->again += end - first;
 			stream->followed_last = last;
@@ -377,6 +377,9 @@ static __always_inline void follow_stream(struct inode *inode, u64 first, u64 la
 			stream->follower = first;
 		if (end > stream->followed)
 			stream->followed = end;
+		/* The run is over, so who comes to its last access again is not still there. */
+		if (is_at_end)
+			stream->first = stream->until;
 		return;
 	} else {
 		stream->reported = first;
