@@ -24,9 +24,19 @@ const READ_AHEAD: [(&str, &str); 5] = [
     ("tree", "grep-tree"),
 ];
 
-/// Looks at all features with these hooks (the usual ones for an empty text). Returns which hooks doctor says are used,
+/// How much to look at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Whether the eBPF programs load.
+    Loading,
+    /// That, and the first pattern.
+    Short,
+    Everything,
+}
+
+/// Looks at features with these hooks (the usual ones for an empty text). Returns which hooks doctor says are used,
 /// or why none can be.
-pub(crate) fn look(hooks: &str, loads_only: bool) -> Result<String> {
+pub(crate) fn look(hooks: &str, extent: Extent) -> Result<String> {
     let doctor = bowwave(hooks, &["doctor"])?;
     let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
     println!("{said}");
@@ -42,14 +52,18 @@ pub(crate) fn look(hooks: &str, loads_only: bool) -> Result<String> {
         degraded.filter(|line| !NOT_OF_THE_KERNEL.iter().any(|name| line.starts_with(name)));
     let names: Vec<&str> = degraded.filter_map(|line| line.split(':').next()).collect();
     report("degraded", true, &names.join(", "));
-    if loads_only || !doctor.status.success() {
+    if extent == Extent::Loading || !doctor.status.success() {
         return Ok(told);
     }
     // Bowwave measures the disk when it first meets it; that must not count below.
     measure(Some(hooks), "backward-64k", DISK)?;
-    for (feature, pattern) in READ_AHEAD {
+    let patterns = if extent == Extent::Short { &READ_AHEAD[..1] } else { &READ_AHEAD[..] };
+    for &(feature, pattern) in patterns {
         let (works, figures) = compare(hooks, pattern, DISK)?;
         report(feature, works, &figures);
+    }
+    if extent == Extent::Short {
+        return Ok(told);
     }
     let (stock, with) = (measure(None, "seq-64k", DISK)?, measure(Some(hooks), "seq-64k", DISK)?);
     let is_no_worse = with.requests * 10 <= stock.requests * 11;

@@ -11,6 +11,8 @@ use std::fs;
 
 use rustix::system::{RebootCommand, reboot};
 
+use features::Extent;
+
 mod features;
 mod machine;
 mod measuring;
@@ -48,10 +50,15 @@ fn look_at_everything() -> Result<()> {
         return servers::look();
     }
     machine::mount_disk(&machine::disk_named(machine::PLAIN)?)?;
-    let usual = features::look("", asked.contains("bowwave.loads_only"))?;
+    let extent = match &asked {
+        asked if asked.contains("bowwave.loads_only") => Extent::Loading,
+        asked if asked.contains("bowwave.short") => Extent::Short,
+        _ => Extent::Everything,
+    };
+    let usual = features::look("", extent)?;
     // Functions are the usual choice of kernels without these tracepoints, which leaves nothing to compare.
     if asked.contains("bowwave.compares") && usual.contains("tracepoints") {
-        features::look("functions", false)?;
+        features::look("functions", extent)?;
     }
     Ok(())
 }
