@@ -36,6 +36,7 @@ pub mod metrics;
 mod orders;
 mod readers;
 mod remembered;
+mod savings;
 mod shared;
 mod status;
 mod volumes;

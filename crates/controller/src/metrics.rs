@@ -161,17 +161,16 @@ impl std::fmt::Display for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "read ahead {:.1} MB in {} windows: {:.1} MB used, {:.1} MB wasted, {:.1} MB for dense \
-             random reading; {} stalls saved; {:.1} s earned, {:.1} s spent; {} events, {} lost; \
-             {:.3} s CPU",
+            "{:.1} s earned, {:.1} s spent; read ahead {:.1} MB in {} windows: {:.1} MB used, {:.1} MB \
+             wasted, {:.1} MB for dense random reading; {} stalls saved; {} events, {} lost; {:.3} s CPU",
+            self.earned_s,
+            self.spent_s,
             mb(self.read_ahead_bytes),
             self.reads,
             mb(self.used_bytes),
             mb(self.wasted_bytes),
             mb(self.dense_bytes),
             self.stalls_saved,
-            self.earned_s,
-            self.spent_s,
             self.events,
             self.lost_events,
             self.cpu_s,

@@ -92,7 +92,12 @@ figures! {
 impl Controller {
     /// What reading ahead has saved and cost on a file system.
     pub(crate) fn account_of(&self, dev: DeviceNumber) -> Balance {
-        self.policy.account(dev.volume()).unwrap_or_default().balance()
+        let mut balance = self.policy.account(dev.volume()).unwrap_or_default().balance();
+        for saved in [self.walks.saved_on(dev), self.remembered_saved_on(dev)] {
+            balance.earned_s += saved.earned_s;
+            balance.spent_s += saved.spent_s;
+        }
+        balance
     }
 
     /// What the controller is doing at `now`.

@@ -78,7 +78,8 @@ impl Storage {
         let place = self.mount_point.display();
         match &self.kind {
             Kind::Rotating(node) => {
-                format!("{place} on {}, a rotating disk{reads}", node.display())
+                let node = node.display();
+                format!("{place} on {node}, which the kernel takes for a rotating disk{reads}")
             }
             Kind::Network(fs_type) => format!("{place}, a network file system ({fs_type})"),
             Kind::Other(node) => format!("{place} on {}{reads}", node.display()),
@@ -159,9 +160,12 @@ mod tests {
         let disk = storage("/srv", Kind::Rotating("/dev/sda".into()), 8.25);
         let nfs = Storage { read_ms: None, ..storage("/home", Kind::Network("nfs4".into()), 0.0) };
         let all = advice(vec![ssd.clone(), disk, nfs.clone()], "./bowwave");
-        for words in
-            ["/srv on /dev/sda, a rotating disk, 8.2 ms", "  ./bowwave tune /dev/sda", "local:/srv"]
-        {
+        for words in [
+            "/srv on /dev/sda, which",
+            "rotating disk, 8.2 ms",
+            "  ./bowwave tune /dev/sda",
+            "local:/srv",
+        ] {
             assert!(all.contains(words), "{words} in {all}");
         }
         let without = advice(vec![ssd.clone(), nfs], "bowwave");

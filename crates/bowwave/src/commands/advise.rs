@@ -5,17 +5,18 @@ mod json;
 mod steps;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use advice::{Load, advise};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
+use linux::state;
 use sim::replay::values;
 
 use super::output::progress_bar;
 use super::privilege;
-use super::record::{self, duration};
+use super::record::{self, TRACE, duration};
 use crate::print;
 use crate::signals;
 use ground::Ground;
@@ -50,9 +51,12 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let given = args.device.as_deref().map(ground::given).transpose()?;
-    let path = args.trace.unwrap_or_else(|| record::TRACE.into());
+    let path = args.trace.unwrap_or_else(|| TRACE.into());
     if let Some(time) = args.time {
         privilege::demand("advise --for")?;
+        if given.is_none() {
+            ground::demand_a_profile(Path::new(state::PROFILES))?;
+        }
         record::record_machine(&path, false, Some(time))?;
         signals::end_by(signals::ENDING)?;
     }
@@ -62,7 +66,10 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         .memory
         .or_else(linux::meminfo::available_bytes)
         .context("this machine does not tell how much memory it has available; give --memory")?;
-    let ground = Ground::of(&trace, given, args.readahead)?;
+    let ground = Ground::of(&trace, given, args.readahead).map_err(|error| match args.time {
+        Some(_) => anyhow!("{error:#}; what was recorded stays: `sudo bowwave advise {TRACE}`"),
+        None => error,
+    })?;
     let load = Load {
         trace: &trace,
         device: ground.device.spec.clone(),

@@ -26,6 +26,7 @@ use crate::command::{Command, Interest, Listening};
 use crate::controller::Controller;
 use crate::ids::{DeviceNumber, Ticket};
 use crate::input::Access;
+use crate::savings::Saved;
 use range::{Range, marks_of};
 use start::RangeRef;
 pub(crate) use start::Start;
@@ -106,9 +107,15 @@ impl Controller {
         out: &mut Vec<Command>,
     ) -> bool {
         let Some(start) = &mut self.start else { return false };
-        let used = start.used_ranges;
+        let (used, before) = (start.used_ranges, start.totals);
         let mark = start.hear(now, access, self.walks.head_pages(access));
         let has_earned = start.used_ranges > used;
+        if start.totals != before
+            && let Some(backing) = self.volumes.backing(access.of.file.dev)
+            && let Some(backing) = self.backings.get(backing)
+        {
+            start.earn(access.of.file.dev, before, &backing.cost());
+        }
         if let Some(mark) = mark {
             let notes = self.files.notes(access.of.file, access.cgroup, now);
             notes.mark_taken(mark);
@@ -130,7 +137,14 @@ impl Controller {
         out: &mut Vec<Command>,
     ) {
         if let Some(start) = &mut self.start {
-            start.answered(ticket, found);
+            let before = start.totals;
+            if let Some(dev) = start.answered(ticket, found)
+                && let Some(backing) = self.volumes.backing(dev)
+                && let Some(backing) = self.backings.get(backing)
+            {
+                let ranges = found.iter().filter(|found| **found == Found::Read).count();
+                start.spend(dev, ranges as u32, before, &backing.cost());
+            }
             self.ask_for_remembered(now, out);
         }
     }
@@ -243,5 +257,10 @@ impl Controller {
 
     pub(crate) fn remembered_totals(&self) -> start::Totals {
         self.start.as_ref().map(|start| start.totals).unwrap_or_default()
+    }
+
+    /// What reading the list ahead has saved and cost on a file system.
+    pub(crate) fn remembered_saved_on(&self, dev: DeviceNumber) -> Saved {
+        self.start.as_ref().map(|start| start.savings.on(dev)).unwrap_or_default()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use readahead::behind::Span;
-use readahead::{FileKey, Mark, PAGE_BYTES};
+use readahead::{DeviceCost, FileKey, Mark, PAGE_BYTES};
 
 use super::range::{RANGE_PAGES, Range, State, next_ranges, next_starts_in_vain};
 use super::wanted::wanted;
@@ -12,6 +12,7 @@ use crate::Nanos;
 use crate::controller::IDLE_NS;
 use crate::ids::{CgroupId, DeviceNumber, Ticket};
 use crate::input::{Access, Kind, clipped};
+use crate::savings::{Pieces, Savings};
 use crate::walks::Means;
 
 /// Most ranges of one file: a large library is mapped in hundreds of windows.
@@ -71,6 +72,7 @@ pub(crate) struct Totals {
     pub(crate) ranges: u64,
     pub(crate) bytes: u64,
     pub(crate) used: u64,
+    pub(crate) used_bytes: u64,
 }
 
 /// One start of a command. See the [module](super).
@@ -97,6 +99,7 @@ pub(crate) struct Start {
     /// The command's memory cgroup, as its last access shows.
     pub(crate) cgroup: CgroupId,
     pub(super) totals: Totals,
+    pub(super) savings: Savings,
 }
 
 impl Start {
@@ -117,6 +120,7 @@ impl Start {
             new_ranges: 0,
             cgroup: CgroupId::default(),
             totals: Totals::default(),
+            savings: Savings::default(),
         };
         let mut room = REMEMBERED_RANGES;
         for (place, listed) in list.iter().enumerate() {
@@ -227,7 +231,10 @@ impl Start {
                 self.ahead_ranges -= 1;
                 self.ahead_bytes -= range.bytes();
             }
-            self.totals.used += u64::from(range.state == State::Read);
+            if range.state == State::Read {
+                self.totals.used += 1;
+                self.totals.used_bytes += range.bytes();
+            }
             range.state = State::Used;
             if !range.is_new {
                 self.used_ranges += 1;
@@ -370,9 +377,9 @@ impl Start {
         self.batches.insert(ticket, Batch { dev, ranges });
     }
 
-    /// A batch was answered.
-    pub(super) fn answered(&mut self, ticket: Ticket, found: &[Found]) {
-        let Some(batch) = self.batches.remove(&ticket) else { return };
+    /// A batch was answered. Returns its file system.
+    pub(super) fn answered(&mut self, ticket: Ticket, found: &[Found]) -> Option<DeviceNumber> {
+        let batch = self.batches.remove(&ticket)?;
         for ((key, at), found) in batch.ranges.into_iter().zip(found) {
             let file = self.files.get_mut(&key);
             let Some(range) = file.and_then(|file| file.ranges.get_mut(at)) else { continue };
@@ -386,8 +393,9 @@ impl Start {
                     self.totals.bytes += range.bytes();
                     if is_asked {
                         range.state = State::Read;
-                    } else {
-                        self.totals.used += u64::from(range.state == State::Used);
+                    } else if range.state == State::Used {
+                        self.totals.used += 1;
+                        self.totals.used_bytes += range.bytes();
                     }
                 }
                 Found::Cached => {
@@ -400,6 +408,29 @@ impl Start {
                 }
             }
         }
+        Some(batch.dev)
+    }
+
+    /// The command has come to ranges that were there, all since the totals `before`.
+    pub(super) fn earn(&mut self, dev: DeviceNumber, before: Totals, cost: &DeviceCost) {
+        let count = (self.totals.used - before.used) as u32;
+        let bytes = self.totals.used_bytes - before.used_bytes;
+        self.savings.use_up(dev, Pieces { count, bytes, wait_s: cost.latency_s }, cost);
+    }
+
+    /// That many ranges were read, all since the totals `before`. The command has waited for those that it has used.
+    pub(super) fn spend(
+        &mut self,
+        dev: DeviceNumber,
+        count: u32,
+        before: Totals,
+        cost: &DeviceCost,
+    ) {
+        let wait_s = cost.latency_s;
+        let read = self.totals.bytes - before.bytes;
+        self.savings.request(dev, Pieces { count, bytes: read, wait_s }, cost);
+        let used = self.totals.used_bytes - before.used_bytes;
+        self.savings.use_up(dev, Pieces { count: 0, bytes: used, wait_s }, cost);
     }
 
     fn is_learning(&self, now: Nanos) -> bool {
@@ -431,6 +462,7 @@ impl Start {
     /// A file system is gone. What is remembered of it stays.
     pub(super) fn forget_volume(&mut self, dev: DeviceNumber) {
         self.waiting.remove(&dev);
+        self.savings.forget_volume(dev);
         self.batches.retain(|_, batch| batch.dev != dev);
         self.marks.retain(|(file, ..)| file.dev != dev);
         for (_, file) in self.files.iter_mut().filter(|(key, _)| key.dev == dev) {

@@ -33,6 +33,7 @@ use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
 use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 use crate::orders::Orders;
+use crate::savings::{Pieces, Saved, Savings, batch_gain};
 use crate::shared::Shared;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
@@ -61,10 +62,6 @@ const MARK_EVERY: usize = 32;
 
 /// How many files the cursor looks ahead, to find directories to list.
 const SCOUTED_FILES: usize = 512;
-
-/// A directory that is read in random order is worth reading whole after one miss for this many files: on a disk, that
-/// takes about an eighth of the time of single reads.
-const SWEEP_GAIN: f64 = 8.0;
 
 /// Misses in a directory before reading it whole is considered: one for this many of its files, but at most
 /// `MOST_MISSES`.
@@ -99,6 +96,15 @@ struct Batch {
     head_pages: u32,
 }
 
+/// How a program has reached a file that was requested.
+#[derive(Clone, Copy, Debug)]
+enum Reached {
+    /// It has touched a mark: the file was there.
+    Mark,
+    /// It waits for the file, which has not arrived yet.
+    Waiting,
+}
+
 /// Totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
@@ -119,6 +125,7 @@ pub(crate) struct Walks {
     streams_begun: u32,
     marks_all: bool,
     totals: Totals,
+    savings: Savings,
 }
 
 impl Default for Walks {
@@ -132,6 +139,7 @@ impl Default for Walks {
             streams_begun: 0,
             marks_all: false,
             totals: Totals::default(),
+            savings: Savings::default(),
         }
     }
 }
@@ -182,7 +190,8 @@ impl Walks {
             Some(old) => orders.now.saturating_sub(old.listed_at) >= LIST_AGAIN_NS,
             None => !self.directories.is_known(of.key),
         };
-        let Some(walker) = self.walkers.get(&key) else { return };
+        let Some(walker) = self.walkers.get_mut(&key) else { return };
+        walker.note_wait(orders.now);
         let is_promising =
             walker.traversal.is_some() || walker.recent_in(of.key) >= 2 || walker.has_history();
         if is_due && is_promising {
@@ -201,9 +210,11 @@ impl Walks {
         let suffix = suffix_of(unit, &self.directories);
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         walker.suffixes.note(suffix, true);
-        if self.reach(key, unit, orders) {
-            // It was requested, and has not arrived yet.
+        if self.reach(key, unit, Reached::Waiting, means, orders) {
             return self.request_more(key, means, orders);
+        }
+        if let Some(walker) = self.walkers.get_mut(&key) {
+            walker.note_wait(orders.now);
         }
         self.follow(key, unit, means, orders);
     }
@@ -215,7 +226,14 @@ impl Walks {
 
     /// The program has reached a file that a stream of this walker has requested. Returns `false` if it had passed that
     /// file.
-    fn reach(&mut self, key: WalkerKey, unit: Unit, orders: &mut Orders<'_>) -> bool {
+    fn reach(
+        &mut self,
+        key: WalkerKey,
+        unit: Unit,
+        how: Reached,
+        means: &Means,
+        orders: &mut Orders<'_>,
+    ) -> bool {
         let asked = self.asked(unit);
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
         let found = walker.streams.iter().position(|stream| stream.id == asked.stream);
@@ -223,13 +241,27 @@ impl Walks {
             return false;
         };
         let used = walker.reach(orders.now, at, unit, asked.number, &self.directories);
-        self.totals.used_files += u64::from(used);
         let stream = &mut walker.streams[at];
         while let Some(marked) = stream.passed_mark(asked.number) {
             walker.suffixes.note(marked.suffix, marked.number == asked.number);
             unmark(&mut self.marks, marked.file, orders);
         }
+        let spared = match how {
+            Reached::Waiting => used.saturating_sub(1),
+            Reached::Mark => used,
+        };
+        self.use_up(key, used, spared, &means.cost);
         true
+    }
+
+    /// A program has used files that were read ahead. Of these, `spared` did not make it wait.
+    fn use_up(&mut self, key: WalkerKey, used: u32, spared: u32, cost: &DeviceCost) {
+        self.totals.used_files += u64::from(used);
+        if let Some(walker) = self.walkers.get(&key) {
+            let bytes = u64::from(used) * walker.file_bytes();
+            let pieces = Pieces { count: spared, bytes, wait_s: walker.wait_s(cost) };
+            self.savings.use_up(key.0, pieces, cost);
+        }
     }
 
     /// An access touched a mark. Returns `false` if it is not a mark of a walk.
@@ -245,7 +277,7 @@ impl Walks {
         if let Some(walker) = self.walkers.get_mut(&key) {
             walker.note_file(orders.now, unit.directory, access.of.file.ino);
         }
-        if !self.reach(key, unit, orders) {
+        if !self.reach(key, unit, Reached::Mark, means, orders) {
             unmark(&mut self.marks, access.of.file, orders);
         }
         self.request_more(key, means, orders);
@@ -267,7 +299,7 @@ impl Walks {
 
     /// A program has reached a file that no stream had requested.
     fn follow(&mut self, key: WalkerKey, unit: Unit, means: &Means, orders: &mut Orders<'_>) {
-        if !self.continue_stream(key, unit, orders.now) {
+        if !self.continue_stream(key, unit, means, orders.now) {
             self.miss_out_of_order(key, unit, means, orders.now);
         }
         self.link(key, orders);
@@ -276,14 +308,15 @@ impl Walks {
 
     /// Finds the stream that continues from a walker's last file, or begins one. Returns `false` if no traversal leads
     /// there.
-    fn continue_stream(&mut self, key: WalkerKey, unit: Unit, now: Nanos) -> bool {
+    fn continue_stream(&mut self, key: WalkerKey, unit: Unit, means: &Means, now: Nanos) -> bool {
         let directories = &self.directories;
         let Some(walker) = self.walkers.get_mut(&key) else { return false };
         if walker.is_predicted {
             return true;
         }
-        if walker.catch_up(now, unit, directories) {
+        if let Some(used) = walker.catch_up(now, unit, directories) {
             walker.note_predicted();
+            self.use_up(key, used, used, &means.cost);
             return true;
         }
         let explained = walker.explain(directories).or_else(|| walker.begins(unit, directories));
@@ -319,7 +352,8 @@ impl Walks {
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         let Some(directory) = self.directories.get_mut(unit.directory) else { return };
         directory.misses = directory.misses.saturating_add(1);
-        let gain = means.cost.concurrency.max(SWEEP_GAIN);
+        // Reading it whole is worth a miss for so many of its files.
+        let gain = batch_gain(&means.cost);
         let is_paid = f64::from(directory.misses) * gain >= f64::from(directory.len());
         let bytes = u64::from(directory.len()).saturating_mul(walker.file_bytes());
         if directory.is_swept
@@ -421,7 +455,7 @@ impl Walks {
         }
         let last = self.walkers.get(&key).and_then(|walker| walker.last(&self.directories));
         if let Some(unit) = last.filter(|unit| self.asked(*unit).stream == 0) {
-            self.continue_stream(key, unit, orders.now);
+            self.continue_stream(key, unit, means, orders.now);
             self.link(key, orders);
         }
         if let Some(walker) = self.walkers.get_mut(&key) {
@@ -445,6 +479,8 @@ impl Walks {
         self.totals.bytes = self.totals.bytes.saturating_add(bytes);
         let Some(walker) = self.walkers.get_mut(&batch.walker) else { return };
         walker.note_bytes(bytes, files);
+        let pieces = Pieces { count: files, bytes, wait_s: walker.wait_s(&means.cost) };
+        self.savings.request(batch.walker.0, pieces, &means.cost);
         let each = walker.file_bytes();
         let may_be_ahead = walker.ahead() <= walker.allowance() && means.room_bytes >= each;
         if let Some(stream) = walker.streams.iter_mut().find(|stream| stream.id == batch.stream) {
@@ -701,6 +737,7 @@ impl Walks {
         self.marks.retain(|file, _| file.dev != dev);
         self.batches.retain(|_, batch| batch.walker.0 != dev);
         self.pending.retain(|_, pending| pending.walker.0 != dev);
+        self.savings.forget_volume(dev);
         self.directories.forget_volume(dev, |listing| {
             orders.out.push(Command::ForgetListing(listing));
         });
@@ -708,6 +745,11 @@ impl Walks {
 
     pub(crate) fn totals(&self) -> Totals {
         self.totals
+    }
+
+    /// What walks have saved and cost on a file system.
+    pub(crate) fn saved_on(&self, dev: DeviceNumber) -> Saved {
+        self.savings.on(dev)
     }
 }
 

@@ -129,6 +129,10 @@ pub(super) struct Walker {
     /// How often in a row no traversal explained its steps.
     unexplained: u32,
     mean_bytes: u64,
+    /// When it missed a file, unless it has reached one that was read ahead since.
+    missed_at: Option<Nanos>,
+    /// Mean time from one missed file to the next.
+    step_ns: Option<Nanos>,
     pub(super) head_pages: u32,
     pub(super) heard_at: Nanos,
 }
@@ -157,6 +161,8 @@ impl Walker {
             predicted: 0,
             unexplained: 0,
             mean_bytes: 0,
+            missed_at: None,
+            step_ns: None,
             head_pages: 1,
             heard_at: 0,
         }
@@ -190,6 +196,20 @@ impl Walker {
             let before = if self.mean_bytes == 0 { each } else { self.mean_bytes };
             self.mean_bytes = (before * 3 + each) / 4;
         }
+    }
+
+    /// It waits for a file that was not read ahead.
+    pub(super) fn note_wait(&mut self, now: Nanos) {
+        if let Some(before) = self.missed_at.replace(now) {
+            let step = now.saturating_sub(before);
+            self.step_ns = Some(self.step_ns.map_or(step, |mean| (mean / 4) * 3 + step / 4));
+        }
+    }
+
+    /// Seconds that it waits for one more file that is not read ahead: no longer than it took from one to the next,
+    /// since files of a directory often lie side by side, and threads of one program wait at the same time.
+    pub(super) fn wait_s(&self, cost: &DeviceCost) -> f64 {
+        self.step_ns.map_or(cost.latency_s, |step| (step as f64 * 1e-9).min(cost.latency_s))
     }
 
     /// It has read a file up to that page.
@@ -237,8 +257,14 @@ impl Walker {
         self.recent.back().and_then(|seen| resolve(*seen, directories))
     }
 
-    /// Continues a stream whose cursor reaches this file after skipping a few others. Returns whether there is one.
-    pub(super) fn catch_up(&mut self, now: Nanos, unit: Unit, directories: &Directories) -> bool {
+    /// Continues a stream whose cursor reaches this file after skipping a few others. Returns how many files that were
+    /// read ahead count as used, or `None` if there is no such stream.
+    pub(super) fn catch_up(
+        &mut self,
+        now: Nanos,
+        unit: Unit,
+        directories: &Directories,
+    ) -> Option<u32> {
         for stream in &mut self.streams {
             let Some(mut cursor) = stream.cursor.filter(|_| !stream.is_shuffled) else { continue };
             let mut skipped = Vec::new();
@@ -255,14 +281,14 @@ impl Walker {
                         for suffix in skipped {
                             self.suffixes.note(suffix, false);
                         }
-                        return true;
+                        return Some(used);
                     }
                     Next::File(next) => skipped.push(suffix_of(next, directories)),
                     _ => break,
                 }
             }
         }
-        false
+        None
     }
 
     /// The program has reached a file that a stream has requested under that number. Returns how many files count as
@@ -275,6 +301,7 @@ impl Walker {
         number: u32,
         directories: &Directories,
     ) -> u32 {
+        self.missed_at = None;
         let stream = &mut self.streams[stream];
         let used = stream.reach(now, number);
         self.used = self.used.saturating_add(used);
@@ -591,6 +618,19 @@ mod tests {
         assert!(!suffixes.reads(7));
         suffixes.note(7, true);
         assert!(suffixes.reads(7), "some are read");
+    }
+
+    #[test]
+    fn a_wait_is_no_longer_than_the_step_from_one_missed_file_to_the_next() {
+        let cost = DeviceCost::DISK;
+        let mut walker = Walker::new();
+        assert_eq!(walker.wait_s(&cost), cost.latency_s, "nothing is known");
+        for at in 1..=10 {
+            walker.note_wait(at * 2_000_000);
+        }
+        assert!((walker.wait_s(&cost) - 0.002).abs() < 1e-5, "{}", walker.wait_s(&cost));
+        (11..=30).for_each(|at| walker.note_wait(at * 1_000_000_000));
+        assert_eq!(walker.wait_s(&cost), cost.latency_s, "it computes between its files");
     }
 
     #[test]

@@ -185,6 +185,8 @@ fn the_next_start_waits_for_hardly_any_file() {
         let metrics = start.bench.controller.metrics();
         assert_eq!((metrics.remembered_ranges, metrics.remembered_used), (299, 299));
         assert_eq!(metrics.remembered_bytes, 299 * PAGES * PAGE_BYTES);
+        assert!((metrics.earned_s - 299.0 * cost.latency_s).abs() < 1e-6, "{}", metrics.earned_s);
+        assert!(metrics.spent_s < metrics.earned_s / 4.0, "{}", metrics.spent_s);
     }
 }
 

@@ -234,6 +234,23 @@ fn after_three_files_of_a_directory_the_others_are_cached_before_the_program_com
 }
 
 #[test]
+fn a_walk_earns_what_its_program_did_not_wait_and_one_that_stops_only_spends() {
+    for cost in [VOLUME, DeviceCost::DISK] {
+        let mut forest = Forest::new(cost);
+        let folder = forest.folder(1000, None, 500);
+        let files = forest.walk(folder, Sort::Readdir, false);
+        forest.read_all(7, files.iter().copied().take(3));
+        let metrics = forest.bench.controller.metrics();
+        assert!(metrics.earned_s == 0.0 && metrics.spent_s > 0.0, "{metrics:?}");
+        forest.read_all(7, files.into_iter().skip(3));
+        let metrics = forest.bench.controller.metrics();
+        let most = f64::from(500 - forest.waits) * cost.latency_s;
+        assert!(metrics.earned_s <= most && metrics.earned_s > 0.7 * most, "{}", metrics.earned_s);
+        assert!(metrics.spent_s < metrics.earned_s / 4.0, "{}", metrics.spent_s);
+    }
+}
+
+#[test]
 fn a_walk_enters_the_next_directories_before_the_program_does() {
     for cost in [VOLUME, DeviceCost::DISK] {
         for (sort, files_first) in

@@ -11,12 +11,15 @@ use linux::knob::Knob;
 use linux::mounts::{self, Disk};
 use linux::state;
 use trace::Trace;
-use tune::profile::{Profile, ProfileError};
+use tune::profile::{self, Profile, ProfileError};
 
 use super::steps::quoted;
 
 /// `bowwave tune` measures a known latency up to 9 % too long (docs/tune.md).
 const LEAST_ERROR: f64 = 0.1;
+
+const NAME_ONE: &str =
+    "name a device that is like yours: --device hdd, net, ssd (`bowwave lab --list` shows all)";
 
 /// The window of a stock kernel.
 const STOCK_KB: u64 = 128;
@@ -115,10 +118,19 @@ fn most_read(trace: &Trace) -> Vec<(usize, u64)> {
     bytes
 }
 
+/// Refuses, before anything is recorded, if no device of this machine can be simulated.
+pub(super) fn demand_a_profile(profiles: &Path) -> anyhow::Result<()> {
+    if profile::list(profiles)?.iter().all(|(_, profile)| profile.is_err()) {
+        bail!(
+            "nobody has measured a device of this machine yet; do so with `sudo bowwave tune DEVICE_OR_FOLDER \
+             --persist`, or {NAME_ONE}"
+        );
+    }
+    Ok(())
+}
+
 /// What `bowwave tune` has remembered of the device where the files are.
 fn remembered(here: Option<&Here>, profiles: &Path) -> anyhow::Result<Device> {
-    const NAME_ONE: &str =
-        "name a device that is like yours: --device hdd, net, ssd (`bowwave lab --list` shows all)";
     let Some(here) = here else {
         bail!(
             "the files of the trace are not on this machine, so their device is not known; {NAME_ONE}"
@@ -146,6 +158,15 @@ fn error_of(fit_error_percent: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_recorded_where_no_device_is_remembered() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let error = demand_a_profile(folder.path()).expect_err("there is none").to_string();
+        assert!(error.contains("tune DEVICE_OR_FOLDER --persist"), "{error}");
+        std::fs::write(folder.path().join("damaged.toml"), "?").expect("writable");
+        assert!(demand_a_profile(folder.path()).is_err(), "a damaged one is none");
+    }
 
     #[test]
     fn the_disk_is_that_of_what_is_read_and_not_of_what_is_written() {

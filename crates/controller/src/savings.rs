@@ -1,0 +1,92 @@
+//! What reading whole files ahead has saved and cost on each file system, for `bowwave status`.
+//!
+//! The [account](readahead::Account) has the same figures of streams. Its credit bounds streams and regions; walks and
+//! remembered starts have credits of their own, in files.
+
+use std::collections::BTreeMap;
+
+use readahead::DeviceCost;
+
+use crate::ids::DeviceNumber;
+
+/// A disk that reads many files in the order of their places takes about an eighth of the time of single reads.
+const SWEEP_GAIN: f64 = 8.0;
+
+/// How many times less the device works for each of many accesses requested together than for one that is waited for.
+pub(crate) fn batch_gain(cost: &DeviceCost) -> f64 {
+    cost.concurrency.max(SWEEP_GAIN)
+}
+
+/// Seconds of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Saved {
+    /// Seconds that readers would have waited, and did not.
+    pub(crate) earned_s: f64,
+    /// Seconds that the device has worked, less the transfer of what was used.
+    pub(crate) spent_s: f64,
+}
+
+/// What is read ahead with one access each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pieces {
+    pub(crate) count: u32,
+    /// Bytes of all of them.
+    pub(crate) bytes: u64,
+    /// Seconds that a reader waits for one that is not read ahead.
+    pub(crate) wait_s: f64,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Savings {
+    of: BTreeMap<DeviceNumber, Saved>,
+}
+
+impl Savings {
+    /// Pieces were requested together.
+    pub(crate) fn request(&mut self, dev: DeviceNumber, pieces: Pieces, cost: &DeviceCost) {
+        let access_s = f64::from(pieces.count) * pieces.wait_s / batch_gain(cost);
+        self.of.entry(dev).or_default().spent_s += access_s + transfer_s(pieces.bytes, cost);
+    }
+
+    /// Readers have come to some of these, and did not have to wait.
+    pub(crate) fn use_up(&mut self, dev: DeviceNumber, pieces: Pieces, cost: &DeviceCost) {
+        let saved = self.of.entry(dev).or_default();
+        saved.earned_s += f64::from(pieces.count) * pieces.wait_s;
+        saved.spent_s = (saved.spent_s - transfer_s(pieces.bytes, cost)).max(0.0);
+    }
+
+    pub(crate) fn on(&self, dev: DeviceNumber) -> Saved {
+        self.of.get(&dev).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
+        self.of.remove(&dev);
+    }
+}
+
+fn transfer_s(bytes: u64, cost: &DeviceCost) -> f64 {
+    bytes as f64 / cost.bandwidth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEV: DeviceNumber = DeviceNumber { major: 8, minor: 1 };
+
+    #[test]
+    fn what_is_used_earns_its_wait_and_costs_its_access() {
+        let cost = DeviceCost { latency_s: 0.004, bandwidth: 1e6, concurrency: 16.0 };
+        let pieces = Pieces { count: 100, bytes: 500_000, wait_s: 0.004 };
+        let mut savings = Savings::default();
+        savings.request(DEV, pieces, &cost);
+        assert!((savings.on(DEV).spent_s - 0.525).abs() < 1e-9, "{savings:?}");
+        savings.use_up(DEV, pieces, &cost);
+        let saved = savings.on(DEV);
+        assert!((saved.earned_s - 0.4).abs() < 1e-9, "{savings:?}");
+        assert!((saved.spent_s - 0.025).abs() < 1e-9, "{savings:?}");
+        savings.forget_volume(DEV);
+        assert_eq!(savings.on(DEV), Saved::default());
+    }
+}
