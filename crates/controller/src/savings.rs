@@ -26,16 +26,6 @@ pub(crate) struct Saved {
     pub(crate) spent_s: f64,
 }
 
-/// What is read ahead with one access each.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pieces {
-    pub(crate) count: u32,
-    /// Bytes of all of them.
-    pub(crate) bytes: u64,
-    /// Seconds that a reader waits for one that is not read ahead.
-    pub(crate) wait_s: f64,
-}
-
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Savings {
@@ -43,17 +33,23 @@ pub(crate) struct Savings {
 }
 
 impl Savings {
-    /// Pieces were requested together.
-    pub(crate) fn request(&mut self, dev: DeviceNumber, pieces: Pieces, cost: &DeviceCost) {
-        let access_s = f64::from(pieces.count) * pieces.wait_s / batch_gain(cost);
-        self.of.entry(dev).or_default().spent_s += access_s + transfer_s(pieces.bytes, cost);
+    /// Bytes were requested together, with so many accesses.
+    pub(crate) fn spend(
+        &mut self,
+        dev: DeviceNumber,
+        accesses: u32,
+        bytes: u64,
+        cost: &DeviceCost,
+    ) {
+        let access_s = f64::from(accesses) * cost.latency_s / batch_gain(cost);
+        self.of.entry(dev).or_default().spent_s += access_s + transfer_s(bytes, cost);
     }
 
-    /// Readers have come to some of these, and did not have to wait.
-    pub(crate) fn use_up(&mut self, dev: DeviceNumber, pieces: Pieces, cost: &DeviceCost) {
+    /// Of these, `bytes` were used, for which readers would have waited `saved_s` longer.
+    pub(crate) fn earn(&mut self, dev: DeviceNumber, saved_s: f64, bytes: u64, cost: &DeviceCost) {
         let saved = self.of.entry(dev).or_default();
-        saved.earned_s += f64::from(pieces.count) * pieces.wait_s;
-        saved.spent_s = (saved.spent_s - transfer_s(pieces.bytes, cost)).max(0.0);
+        saved.earned_s += saved_s;
+        saved.spent_s = (saved.spent_s - transfer_s(bytes, cost)).max(0.0);
     }
 
     pub(crate) fn on(&self, dev: DeviceNumber) -> Saved {
@@ -78,11 +74,10 @@ mod tests {
     #[test]
     fn what_is_used_earns_its_wait_and_costs_its_access() {
         let cost = DeviceCost { latency_s: 0.004, bandwidth: 1e6, concurrency: 16.0 };
-        let pieces = Pieces { count: 100, bytes: 500_000, wait_s: 0.004 };
         let mut savings = Savings::default();
-        savings.request(DEV, pieces, &cost);
+        savings.spend(DEV, 100, 500_000, &cost);
         assert!((savings.on(DEV).spent_s - 0.525).abs() < 1e-9, "{savings:?}");
-        savings.use_up(DEV, pieces, &cost);
+        savings.earn(DEV, 0.4, 500_000, &cost);
         let saved = savings.on(DEV);
         assert!((saved.earned_s - 0.4).abs() < 1e-9, "{savings:?}");
         assert!((saved.spent_s - 0.025).abs() < 1e-9, "{savings:?}");

@@ -51,6 +51,10 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let given = args.device.as_deref().map(ground::given).transpose()?;
+    let memory_bytes = args
+        .memory
+        .or_else(linux::meminfo::available_bytes)
+        .context("this machine does not tell how much memory it has available; give --memory")?;
     let path = args.trace.unwrap_or_else(|| TRACE.into());
     if let Some(time) = args.time {
         privilege::demand("advise --for")?;
@@ -62,12 +66,10 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     // Not `traces::read`: what is odd about the trace is told with the other notes.
     let trace = trace::open(&path)?;
-    let memory_bytes = args
-        .memory
-        .or_else(linux::meminfo::available_bytes)
-        .context("this machine does not tell how much memory it has available; give --memory")?;
     let ground = Ground::of(&trace, given, args.readahead).map_err(|error| match args.time {
-        Some(_) => anyhow!("{error:#}; what was recorded stays: `sudo bowwave advise {TRACE}`"),
+        Some(_) => anyhow!(
+            "{error:#}; the recording stays in {TRACE}, so then go on with `sudo bowwave advise {TRACE}`"
+        ),
         None => error,
     })?;
     let load = Load {

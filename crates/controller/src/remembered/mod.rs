@@ -25,7 +25,7 @@ use crate::Nanos;
 use crate::command::{Command, Interest, Listening};
 use crate::controller::Controller;
 use crate::ids::{DeviceNumber, Ticket};
-use crate::input::Access;
+use crate::input::{Access, Kind};
 use crate::savings::Saved;
 use range::{Range, marks_of};
 use start::RangeRef;
@@ -114,7 +114,10 @@ impl Controller {
             && let Some(backing) = self.volumes.backing(access.of.file.dev)
             && let Some(backing) = self.backings.get(backing)
         {
-            start.earn(access.of.file.dev, before, &backing.cost());
+            // What a walk has read ahead as well is counted there.
+            let is_spared = access.kind == Kind::Mark
+                && !self.walks.is_ahead_of(access.of.file.dev, access.of.tgid);
+            start.earn(access.of.file.dev, before, is_spared, &backing.cost());
         }
         if let Some(mark) = mark {
             let notes = self.files.notes(access.of.file, access.cgroup, now);

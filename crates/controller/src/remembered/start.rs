@@ -12,7 +12,7 @@ use crate::Nanos;
 use crate::controller::IDLE_NS;
 use crate::ids::{CgroupId, DeviceNumber, Ticket};
 use crate::input::{Access, Kind, clipped};
-use crate::savings::{Pieces, Savings};
+use crate::savings::Savings;
 use crate::walks::Means;
 
 /// Most ranges of one file: a large library is mapped in hundreds of windows.
@@ -411,26 +411,29 @@ impl Start {
         Some(batch.dev)
     }
 
-    /// The command has come to ranges that were there, all since the totals `before`.
-    pub(super) fn earn(&mut self, dev: DeviceNumber, before: Totals, cost: &DeviceCost) {
-        let count = (self.totals.used - before.used) as u32;
+    /// The command has come to ranges since the totals `before`, and `is_spared` the waiting for them.
+    pub(super) fn earn(
+        &mut self,
+        dev: DeviceNumber,
+        before: Totals,
+        is_spared: bool,
+        cost: &DeviceCost,
+    ) {
+        let ranges = if is_spared { self.totals.used - before.used } else { 0 };
         let bytes = self.totals.used_bytes - before.used_bytes;
-        self.savings.use_up(dev, Pieces { count, bytes, wait_s: cost.latency_s }, cost);
+        self.savings.earn(dev, ranges as f64 * cost.latency_s, bytes, cost);
     }
 
-    /// That many ranges were read, all since the totals `before`. The command has waited for those that it has used.
+    /// That many ranges were read since the totals `before`. The command has waited for those that it has used.
     pub(super) fn spend(
         &mut self,
         dev: DeviceNumber,
-        count: u32,
+        ranges: u32,
         before: Totals,
         cost: &DeviceCost,
     ) {
-        let wait_s = cost.latency_s;
-        let read = self.totals.bytes - before.bytes;
-        self.savings.request(dev, Pieces { count, bytes: read, wait_s }, cost);
-        let used = self.totals.used_bytes - before.used_bytes;
-        self.savings.use_up(dev, Pieces { count: 0, bytes: used, wait_s }, cost);
+        self.savings.spend(dev, ranges, self.totals.bytes - before.bytes, cost);
+        self.earn(dev, before, false, cost);
     }
 
     fn is_learning(&self, now: Nanos) -> bool {

@@ -17,15 +17,17 @@
 
 mod cursor;
 mod directory;
+mod marks;
 mod runs;
 mod stream;
 mod traversal;
+mod waits;
 mod walker;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use readahead::{DeviceCost, Mark};
+use readahead::DeviceCost;
 
 use crate::Nanos;
 use crate::command::{Command, Listening};
@@ -33,13 +35,15 @@ use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
 use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 use crate::orders::Orders;
-use crate::savings::{Pieces, Saved, Savings, batch_gain};
+use crate::savings::{Saved, Savings, batch_gain};
 use crate::shared::Shared;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
+use marks::{MOST_MARKS, Marks, Outstanding, mark, unmark};
 use runs::Run;
 use stream::{Marked, Stream};
 use traversal::{BY_INODE, Traversal};
+use waits::Used;
 use walker::{STREAMS, Walker, suffix_of};
 
 /// Most listings under way for one walker.
@@ -47,9 +51,6 @@ const MOST_LISTING: usize = 32;
 
 /// Room for processes that are followed.
 const MOST_WALKERS: usize = 256;
-
-/// Room for files that carry a mark. Others are read ahead as well, but their use causes no event.
-const MOST_MARKS: usize = 4096;
 
 /// A directory with a new file is listed again, but no sooner than after this long.
 const LIST_AGAIN_NS: Nanos = 1_000_000_000;
@@ -94,15 +95,6 @@ struct Batch {
     first: u32,
     files: Vec<EntryRef>,
     head_pages: u32,
-}
-
-/// How a program has reached a file that was requested.
-#[derive(Clone, Copy, Debug)]
-enum Reached {
-    /// It has touched a mark: the file was there.
-    Mark,
-    /// It waits for the file, which has not arrived yet.
-    Waiting,
 }
 
 /// Totals.
@@ -164,12 +156,19 @@ impl Walks {
         }
         let directory = miss.directory.key;
         let walker = self.walker(key, miss.cgroup);
-        walker.note_file(orders.now, directory, miss.of.file.ino);
+        let is_new = walker.note_file(orders.now, directory, miss.of.file.ino);
         walker.cgroup = miss.cgroup;
         walker.measure(miss);
-        let entry = self.find(orders.now, miss);
-        match entry {
-            Some(entry) => self.on_known_miss(key, Unit { directory, entry }, means, orders),
+        let unit = self.find(orders.now, miss).map(|entry| Unit { directory, entry });
+        let is_requested = unit.is_some_and(|unit| self.asked(unit).stream != 0);
+        if is_new
+            && !is_requested
+            && let Some(walker) = self.walkers.get_mut(&key)
+        {
+            walker.waits.on_miss(orders.now, means.cost.latency_s);
+        }
+        match unit {
+            Some(unit) => self.on_known_miss(key, unit, means, orders),
             None => self.on_unknown_miss(key, miss.directory, orders),
         }
     }
@@ -190,8 +189,7 @@ impl Walks {
             Some(old) => orders.now.saturating_sub(old.listed_at) >= LIST_AGAIN_NS,
             None => !self.directories.is_known(of.key),
         };
-        let Some(walker) = self.walkers.get_mut(&key) else { return };
-        walker.note_wait(orders.now);
+        let Some(walker) = self.walkers.get(&key) else { return };
         let is_promising =
             walker.traversal.is_some() || walker.recent_in(of.key) >= 2 || walker.has_history();
         if is_due && is_promising {
@@ -210,11 +208,9 @@ impl Walks {
         let suffix = suffix_of(unit, &self.directories);
         let Some(walker) = self.walkers.get_mut(&key) else { return };
         walker.suffixes.note(suffix, true);
-        if self.reach(key, unit, Reached::Waiting, means, orders) {
+        let is_late = true;
+        if self.reach(key, unit, is_late, means, orders) {
             return self.request_more(key, means, orders);
-        }
-        if let Some(walker) = self.walkers.get_mut(&key) {
-            walker.note_wait(orders.now);
         }
         self.follow(key, unit, means, orders);
     }
@@ -224,13 +220,13 @@ impl Walks {
         directory.and_then(|d| d.asked.get(unit.entry as usize)).copied().unwrap_or_default()
     }
 
-    /// The program has reached a file that a stream of this walker has requested. Returns `false` if it had passed that
-    /// file.
+    /// The program has reached a file that a stream of this walker has requested. `is_late`: it waits, as the file has
+    /// not arrived. Returns `false` if it had passed that file.
     fn reach(
         &mut self,
         key: WalkerKey,
         unit: Unit,
-        how: Reached,
+        is_late: bool,
         means: &Means,
         orders: &mut Orders<'_>,
     ) -> bool {
@@ -240,27 +236,23 @@ impl Walks {
         let Some(at) = found.filter(|at| walker.streams[*at].awaits(asked.number)) else {
             return false;
         };
-        let used = walker.reach(orders.now, at, unit, asked.number, &self.directories);
+        let directories = &self.directories;
+        let used = walker.reach(orders.now, at, unit, asked.number, is_late, directories);
         let stream = &mut walker.streams[at];
         while let Some(marked) = stream.passed_mark(asked.number) {
             walker.suffixes.note(marked.suffix, marked.number == asked.number);
             unmark(&mut self.marks, marked.file, orders);
         }
-        let spared = match how {
-            Reached::Waiting => used.saturating_sub(1),
-            Reached::Mark => used,
-        };
-        self.use_up(key, used, spared, &means.cost);
+        self.earn(key, used, &means.cost);
         true
     }
 
-    /// A program has used files that were read ahead. Of these, `spared` did not make it wait.
-    fn use_up(&mut self, key: WalkerKey, used: u32, spared: u32, cost: &DeviceCost) {
-        self.totals.used_files += u64::from(used);
+    /// A program has used files that were read ahead.
+    fn earn(&mut self, key: WalkerKey, used: Used, cost: &DeviceCost) {
+        self.totals.used_files += u64::from(used.files);
         if let Some(walker) = self.walkers.get(&key) {
-            let bytes = u64::from(used) * walker.file_bytes();
-            let pieces = Pieces { count: spared, bytes, wait_s: walker.wait_s(cost) };
-            self.savings.use_up(key.0, pieces, cost);
+            let saved_s = f64::from(used.spared) * walker.waits.wait_s(cost.latency_s);
+            self.savings.earn(key.0, saved_s, used.bytes, cost);
         }
     }
 
@@ -277,7 +269,8 @@ impl Walks {
         if let Some(walker) = self.walkers.get_mut(&key) {
             walker.note_file(orders.now, unit.directory, access.of.file.ino);
         }
-        if !self.reach(key, unit, Reached::Mark, means, orders) {
+        let is_late = false;
+        if !self.reach(key, unit, is_late, means, orders) {
             unmark(&mut self.marks, access.of.file, orders);
         }
         self.request_more(key, means, orders);
@@ -316,7 +309,7 @@ impl Walks {
         }
         if let Some(used) = walker.catch_up(now, unit, directories) {
             walker.note_predicted();
-            self.use_up(key, used, used, &means.cost);
+            self.earn(key, used, &means.cost);
             return true;
         }
         let explained = walker.explain(directories).or_else(|| walker.begins(unit, directories));
@@ -479,8 +472,10 @@ impl Walks {
         self.totals.bytes = self.totals.bytes.saturating_add(bytes);
         let Some(walker) = self.walkers.get_mut(&batch.walker) else { return };
         walker.note_bytes(bytes, files);
-        let pieces = Pieces { count: files, bytes, wait_s: walker.wait_s(&means.cost) };
-        self.savings.request(batch.walker.0, pieces, &means.cost);
+        walker.waits.on_request(bytes);
+        if bytes > 0 {
+            self.savings.spend(batch.walker.0, files, bytes, &means.cost);
+        }
         let each = walker.file_bytes();
         let may_be_ahead = walker.ahead() <= walker.allowance() && means.room_bytes >= each;
         if let Some(stream) = walker.streams.iter_mut().find(|stream| stream.id == batch.stream) {
@@ -699,6 +694,11 @@ impl Walks {
         walker.is_some_and(|walker| walker.traversal.is_some())
     }
 
+    /// Whether a process has files ahead, some of which it has used.
+    pub(crate) fn is_ahead_of(&self, dev: DeviceNumber, tgid: Tgid) -> bool {
+        self.walkers.get(&(dev, tgid)).is_some_and(|walker| walker.used > 0 && walker.ahead() > 0)
+    }
+
     /// Bytes read ahead of walkers that they have not reached, as far as is known.
     pub(crate) fn ahead_bytes(&self) -> u64 {
         self.walkers.values().map(Walker::ahead_bytes).sum()
@@ -768,27 +768,4 @@ fn request(
     let files = files.clone();
     orders.out.push(Command::ReadFiles { ticket, dev, tgid, files, head_pages, most_bytes });
     batches.insert(ticket, batch);
-}
-
-/// A file that carries a mark.
-#[derive(Clone, Copy, Debug)]
-struct Outstanding {
-    walker: WalkerKey,
-    unit: Unit,
-    at: Nanos,
-}
-
-type Marks = Shared<FileKey, Outstanding>;
-
-/// Marks a file, so that its first access is reported. Its reader counts as managed.
-fn mark(file: FileKey, orders: &mut Orders<'_>) {
-    orders.out.push(Command::Mark(file, Mark { first: 0, last: 0 }));
-    let listening = Listening { marked_chunks: 1, muted_until: 0, managed: true };
-    orders.out.push(Command::Listen(file, listening));
-}
-
-fn unmark(marks: &mut Marks, file: FileKey, orders: &mut Orders<'_>) {
-    if marks.remove(&file).is_some() {
-        orders.out.push(Command::Listen(file, Listening::default()));
-    }
 }

@@ -8,6 +8,7 @@ use super::cursor::{Cursor, Next, Unit};
 use super::directory::{Directories, LEVELS};
 use super::stream::Stream;
 use super::traversal::{TRAVERSALS, Traversal};
+use super::waits::{Used, Waits};
 use crate::Nanos;
 use crate::ids::{CgroupId, FileKey};
 use crate::listing::FileMiss;
@@ -129,10 +130,7 @@ pub(super) struct Walker {
     /// How often in a row no traversal explained its steps.
     unexplained: u32,
     mean_bytes: u64,
-    /// When it missed a file, unless it has reached one that was read ahead since.
-    missed_at: Option<Nanos>,
-    /// Mean time from one missed file to the next.
-    step_ns: Option<Nanos>,
+    pub(super) waits: Waits,
     pub(super) head_pages: u32,
     pub(super) heard_at: Nanos,
 }
@@ -161,24 +159,24 @@ impl Walker {
             predicted: 0,
             unexplained: 0,
             mean_bytes: 0,
-            missed_at: None,
-            step_ns: None,
+            waits: Waits::default(),
             head_pages: 1,
             heard_at: 0,
         }
     }
 
-    /// It has reached a file.
-    pub(super) fn note_file(&mut self, now: Nanos, directory: FileKey, ino: u64) {
+    /// It has reached a file. Returns whether that is another one than its last.
+    pub(super) fn note_file(&mut self, now: Nanos, directory: FileKey, ino: u64) -> bool {
         self.heard_at = now;
         if self.recent.back() == Some(&(directory, ino)) {
-            return;
+            return false;
         }
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back((directory, ino));
         self.is_predicted = false;
+        true
     }
 
     /// Notes the size of a file that was missed.
@@ -196,20 +194,6 @@ impl Walker {
             let before = if self.mean_bytes == 0 { each } else { self.mean_bytes };
             self.mean_bytes = (before * 3 + each) / 4;
         }
-    }
-
-    /// It waits for a file that was not read ahead.
-    pub(super) fn note_wait(&mut self, now: Nanos) {
-        if let Some(before) = self.missed_at.replace(now) {
-            let step = now.saturating_sub(before);
-            self.step_ns = Some(self.step_ns.map_or(step, |mean| (mean / 4) * 3 + step / 4));
-        }
-    }
-
-    /// Seconds that it waits for one more file that is not read ahead: no longer than it took from one to the next,
-    /// since files of a directory often lie side by side, and threads of one program wait at the same time.
-    pub(super) fn wait_s(&self, cost: &DeviceCost) -> f64 {
-        self.step_ns.map_or(cost.latency_s, |step| (step as f64 * 1e-9).min(cost.latency_s))
     }
 
     /// It has read a file up to that page.
@@ -257,14 +241,15 @@ impl Walker {
         self.recent.back().and_then(|seen| resolve(*seen, directories))
     }
 
-    /// Continues a stream whose cursor reaches this file after skipping a few others. Returns how many files that were
-    /// read ahead count as used, or `None` if there is no such stream.
+    /// Continues a stream whose cursor reaches this file after skipping a few others. Returns what of
+    /// the files ahead counts as used, or `None` if there is no such stream.
     pub(super) fn catch_up(
         &mut self,
         now: Nanos,
         unit: Unit,
         directories: &Directories,
-    ) -> Option<u32> {
+    ) -> Option<Used> {
+        let before = self.ahead();
         for stream in &mut self.streams {
             let Some(mut cursor) = stream.cursor.filter(|_| !stream.is_shuffled) else { continue };
             let mut skipped = Vec::new();
@@ -281,7 +266,7 @@ impl Walker {
                         for suffix in skipped {
                             self.suffixes.note(suffix, false);
                         }
-                        return Some(used);
+                        return Some(self.pass(before, used));
                     }
                     Next::File(next) => skipped.push(suffix_of(next, directories)),
                     _ => break,
@@ -291,17 +276,19 @@ impl Walker {
         None
     }
 
-    /// The program has reached a file that a stream has requested under that number. Returns how many files count as
-    /// used.
+    /// The program has reached a file that a stream has requested under that number, and waits for it if `is_late`.
+    /// Returns what of the files ahead counts as used.
     pub(super) fn reach(
         &mut self,
         now: Nanos,
         stream: usize,
         unit: Unit,
         number: u32,
+        is_late: bool,
         directories: &Directories,
-    ) -> u32 {
-        self.missed_at = None;
+    ) -> Used {
+        let before = self.ahead();
+        self.waits.on_reach(is_late);
         let stream = &mut self.streams[stream];
         let used = stream.reach(now, number);
         self.used = self.used.saturating_add(used);
@@ -309,7 +296,13 @@ impl Walker {
         if let Some(cursor) = Cursor::behind(unit, &stream.traversal, directories) {
             stream.run.go_on(&mut self.runs, unit, cursor.place(), used);
         }
-        used
+        self.pass(before, used)
+    }
+
+    /// It has passed some of the files that were ahead `before`, and has used that many of them.
+    fn pass(&mut self, before: u32, used: u32) -> Used {
+        let after = self.ahead();
+        self.waits.pass(used, before.saturating_sub(after).saturating_sub(used), after)
     }
 
     /// Adds a stream, in place of the one that was idle longest.
@@ -319,8 +312,10 @@ impl Walker {
         self.began_at = stream.heard_at;
         if self.streams.len() == STREAMS {
             let oldest = (0..STREAMS).min_by_key(|at| self.streams[*at].heard_at).unwrap_or(0);
+            let before = self.ahead();
             let given_up = self.streams.remove(oldest);
             self.wasted = self.wasted.saturating_add(given_up.ahead());
+            self.pass(before, 0);
         }
         self.streams.push(stream);
     }
@@ -618,19 +613,6 @@ mod tests {
         assert!(!suffixes.reads(7));
         suffixes.note(7, true);
         assert!(suffixes.reads(7), "some are read");
-    }
-
-    #[test]
-    fn a_wait_is_no_longer_than_the_step_from_one_missed_file_to_the_next() {
-        let cost = DeviceCost::DISK;
-        let mut walker = Walker::new();
-        assert_eq!(walker.wait_s(&cost), cost.latency_s, "nothing is known");
-        for at in 1..=10 {
-            walker.note_wait(at * 2_000_000);
-        }
-        assert!((walker.wait_s(&cost) - 0.002).abs() < 1e-5, "{}", walker.wait_s(&cost));
-        (11..=30).for_each(|at| walker.note_wait(at * 1_000_000_000));
-        assert_eq!(walker.wait_s(&cost), cost.latency_s, "it computes between its files");
     }
 
     #[test]
