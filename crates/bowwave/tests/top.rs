@@ -220,9 +220,9 @@ fn what_a_running_bowwave_brings_is_told_apart() {
     assert!(pages("bowwave_pages") > 0, "{row}");
     assert_eq!(pages("bowwave_pages") + pages("kernel_pages"), 2048, "each once");
     let processes = counted["processes"].as_array().expect("rows");
-    let ours = processes.iter().find(|row| row["pid"] == daemon.child.id()).expect("it is there");
-    // It may also have read a page of its own program anew, which the machine had reclaimed.
-    assert!(ours["bowwave_pages"].as_u64() >= row["bowwave_pages"].as_u64(), "{ours} {row}");
+    let reader = processes.iter().find(|row| row["pid"] == std::process::id()).expect("it reads");
+    // Other tests of this process may read as well.
+    assert!(reader["bowwave_pages"].as_u64() >= row["bowwave_pages"].as_u64(), "{reader} {row}");
     daemon.end();
 }
 

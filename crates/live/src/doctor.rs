@@ -160,8 +160,7 @@ fn privilege(own: Privilege) -> Check {
         (false, _) => (
             Health::Missing,
             "this process may not load eBPF (CAP_BPF and CAP_PERFMON)".into(),
-            "run bowwave as root (sudo); without root, `bowwave replay`, `bowwave reproduce` and \
-             `bowwave demo --list` work"
+            "run bowwave as root (sudo); without root, `bowwave replay`, `report` and `reproduce` work"
                 .into(),
         ),
     };

@@ -40,8 +40,8 @@ pub enum Of {
 /// The rows whose name contains `filter`, in whatever case, in descending order.
 pub fn rows(uses: &[Use], names: &Names, by: By, sort: Sort, filter: &str) -> Vec<Row> {
     let mut sums: HashMap<Of, Activity> = HashMap::new();
-    for used in uses {
-        sums.entry(of(used, names, by)).or_default().add(&credited(used, names));
+    for used in &credited(uses, names) {
+        sums.entry(of(used, names, by)).or_default().add(&used.activity);
     }
     let rows = sums.into_iter().map(|(of, activity)| Row { name: name(&of, names), of, activity });
     let filter = filter.to_lowercase();
@@ -67,13 +67,47 @@ fn of(used: &Use, names: &Names, by: By) -> Of {
     }
 }
 
-/// What bowwave has brought into the cache counts as bowwave's.
-fn credited(used: &Use, names: &Names) -> Activity {
-    let mut activity = used.activity;
-    if names.managers.pids.contains(&used.key.pid) {
-        activity.bowwave_pages = std::mem::take(&mut activity.kernel_pages);
+/// The pages of one file in an interval.
+#[derive(Clone, Copy, Default)]
+struct Shared {
+    /// Pages that programs asked for.
+    asked: u64,
+    /// Of these, the pages of programs that have got their share.
+    counted: u64,
+    /// Pages that bowwave brought.
+    brought: u64,
+    /// Of these, the pages that programs have got.
+    given: u64,
+}
+
+/// What bowwave has brought into the cache counts as brought for those who read the file in the same interval, in
+/// proportion to the pages that they asked for. If nobody did, it stays with bowwave's process.
+fn credited(uses: &[Use], names: &Names) -> Vec<Use> {
+    let is_bowwave = |used: &Use| names.managers.pids.contains(&used.key.pid);
+    let mut files: HashMap<FileKey, Shared> = HashMap::new();
+    for used in uses {
+        let file = files.entry(used.key.file).or_default();
+        match is_bowwave(used) {
+            true => file.brought += used.activity.kernel_pages,
+            false => file.asked += used.activity.pages,
+        }
     }
-    activity
+    let credit = |used: &Use| {
+        let (mut used, file) = (*used, files.entry(used.key.file).or_default());
+        let is_ours = is_bowwave(&used);
+        let activity = &mut used.activity;
+        if !is_ours {
+            file.counted += activity.pages;
+            let due = u128::from(file.brought) * u128::from(file.counted);
+            let due = due.checked_div(file.asked.into()).unwrap_or(0) as u64;
+            activity.bowwave_pages = due - std::mem::replace(&mut file.given, due);
+        } else {
+            let brought = std::mem::take(&mut activity.kernel_pages);
+            activity.bowwave_pages = if file.asked == 0 { brought } else { 0 };
+        }
+        used
+    };
+    uses.iter().map(credit).collect()
 }
 
 fn name(of: &Of, names: &Names) -> String {
@@ -174,6 +208,34 @@ mod tests {
                 prop_assert_eq!(sorted, rows(&turned, &names(), By::File, sort, ""));
             }
         }
+    }
+
+    #[test]
+    fn what_bowwave_brings_counts_for_those_who_read_the_file() {
+        let file = |ino| FileKey { dev: DeviceNumber { major: 8, minor: 0 }, ino };
+        let used = |pid, ino, pages, kernel_pages| Use {
+            key: Key { pid, file: file(ino) },
+            activity: Activity { reads: 1, pages, kernel_pages, ..Activity::default() },
+        };
+        let uses = [
+            used(1, 1, 300, 25),
+            used(2, 1, 100, 0),
+            used(BOWWAVE, 1, 0, 75),
+            used(BOWWAVE, 2, 0, 10),
+            used(3, 3, 50, 5),
+        ];
+        let found = rows(&uses, &names(), By::Process, Sort::Bowwave, "");
+        let shown: Vec<_> = found
+            .iter()
+            .map(|row| (row.name.as_str(), row.activity.bowwave_pages, row.activity.kernel_pages))
+            .collect();
+        let expected = [
+            ("1 program1", 56, 25),
+            ("2 program2", 19, 0),
+            ("4 program4", 10, 0),
+            ("3 program3", 0, 5),
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -26,6 +26,9 @@ use ground::Ground;
 /// Replays a trace of the load in a simulator with each remedy, and says what it saves, within which range, what it
 /// costs, and the commands that apply it and undo it. Changes no setting.
 #[derive(clap::Args)]
+#[command(
+    override_usage = "bowwave advise [OPTIONS] <TRACE>\n       bowwave advise [OPTIONS] --for <TIME>"
+)]
 pub(crate) struct Args {
     /// The trace, from `bowwave record` or in the format of docs/trace.md; - is standard input
     #[arg(required_unless_present = "time")]

@@ -82,8 +82,12 @@ pub(super) fn record_machine(
     let signals = Signals::catch(caught.filter(|signal| !signals::is_ignored(*signal)))?;
     let mut session = Session::begin(output, is_anonymous, &Scope::Machine)?;
     session.put_in_place()?;
+    let ending = match time {
+        Some(time) => format!("for {} s; Ctrl-C ends it earlier", time.as_secs_f64()),
+        None => "Ctrl-C ends it".into(),
+    };
     print::note(format_args!(
-        "recording what all programs read, into {}; Ctrl-C ends it",
+        "recording what all programs read, into {}, {ending}",
         output.display()
     ));
     let until = time.map(|time| Instant::now() + time);

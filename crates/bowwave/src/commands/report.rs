@@ -11,7 +11,7 @@ use crate::print;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The trace: a file in the format of docs/trace.md, or - for standard input
+    /// The trace, from `bowwave record` or in the format of docs/trace.md; - is standard input
     trace: PathBuf,
     /// Write the page to this file, or to standard output with -; by default to TRACE.html
     #[arg(long, short, value_name = "FILE")]

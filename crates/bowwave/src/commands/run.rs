@@ -253,6 +253,9 @@ fn report(args: &Args, outcome: &Outcome) {
                 print::note(summary.behind());
             }
         }
+        Outcome::TooShort if args.remember.is_some() => {
+            print::note(format_args!("{TOO_SHORT} and notes nothing; --strict loads eBPF first"));
+        }
         Outcome::TooShort if args.verbose || args.drops_behind() => print::note(TOO_SHORT),
         // The reason was reported before.
         Outcome::Refused(_) | Outcome::TooShort => {}

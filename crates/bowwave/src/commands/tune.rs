@@ -1,13 +1,15 @@
 //! `bowwave tune`.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use linux::knob::Knob;
 use tune::measure::{Effort, MeasureError, Report, Stop};
 use tune::persist;
+use tune::profile::ProfileError;
 use tune::target::Target;
 use tune::tuning::{TuneError, Tuning};
 
@@ -152,7 +154,14 @@ fn check_possible(
         check_page(page, None)?;
     }
     if args.persist && !args.dry_run {
-        persist::prepare(&places.profiles, &places.rules)?;
+        persist::prepare(&places.profiles, &places.rules).map_err(|error| match &error {
+            ProfileError::File { error: cause, .. }
+                if cause.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                anyhow!("--persist needs root; run it with sudo")
+            }
+            _ => error.into(),
+        })?;
     }
     Ok(())
 }

@@ -74,13 +74,13 @@ fn title(report: &Report) -> String {
 fn failures(report: &Report) -> Vec<String> {
     let metrics = &report.status.metrics;
     let counts = [
-        (metrics.failed_reads, "reads failed"),
-        (metrics.refused_windows, "changes of windows refused"),
-        (metrics.table_errors, "writes to eBPF tables failed"),
+        ("reads", metrics.failed_reads),
+        ("changes of windows", metrics.refused_windows),
+        ("writes to eBPF tables", metrics.table_errors),
     ];
-    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
     let texts: Vec<_> =
-        counts.map(|(count, what)| format!("{} {what}", thousands(*count))).collect();
+        counts.map(|(what, count)| format!("{what}: {}", thousands(*count))).collect();
     if texts.is_empty() { Vec::new() } else { wrapped("  failed", &texts.join(", ")) }
 }
 
@@ -244,7 +244,7 @@ daemon (process 77), for 2 h 13 min
   behind      2 streams; dropped 0.0 MB behind streams; kept 0.0 MB that were
               cached before, or used by others or again; left 0.0 MB that were
               not written yet, or mapped
-  failed      2 reads failed
+  failed      reads: 2
   device      sda: /, /srv
               7.0 ms per access, 100 MB/s, 1 at once (measured)
               2.0 MB in flight, of 80.0 MB allowed

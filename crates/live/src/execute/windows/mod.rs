@@ -179,7 +179,11 @@ impl Windows {
                 self.resize(change, pages, volume)
             }
         };
-        let outcome = outcome.unwrap_or(WindowOutcome::Failed);
+        let outcome = outcome.unwrap_or_else(|error| match is_gone(&error) {
+            // Closed before anything was changed.
+            true if !self.set.contains_key(&target) => WindowOutcome::Own,
+            _ => WindowOutcome::Failed,
+        });
         let during = self.setter.last_change();
         Completed::WindowSet { ticket: Some(ticket), target, outcome, during }
     }
@@ -473,6 +477,17 @@ mod tests {
         windows.record(&change, &volume).expect("written");
         resize(&mut windows).expect_err("there is no such knob");
         assert_eq!((windows.journal.len(), windows.set.len()), (1, 1));
+        let mut outcome_for_closed = |target| {
+            let closed =
+                WindowChange { of: None, target, ticket: Ticket(1), own_pages: 32, setting };
+            match windows.set(&closed, &volume) {
+                Completed::WindowSet { outcome, .. } => outcome,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(outcome_for_closed(target), WindowOutcome::Failed, "it is to be restored");
+        let unchanged = Target::Recovered(2);
+        assert_eq!(outcome_for_closed(unchanged), WindowOutcome::Own, "nothing was changed");
     }
 
     #[test]
