@@ -134,7 +134,8 @@ patterns! {
     "cp-tree", Nowhere, [SMALL], Work::CopyTree,
     "cp -r of the same into memory";
 
-    "rg-tree", Nowhere, [SMALL], Work::Program(&["rg", "--no-ignore", "--count-matches", "a", "small"]),
+    "rg-tree", Nowhere, [SMALL],
+    Work::Program(&["rg", "--no-ignore", "--text", "--count-matches", "a", "small"]),
     "rg over the same";
 
     "git-grep", Nowhere, [SMALL],
