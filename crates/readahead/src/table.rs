@@ -8,6 +8,7 @@
 //! Groups of readers share a table. Among these neighbours, an entry of the group goes that has the most of them. So
 //! whatever others do, a group's only entry in a set stays, as long as fewer than eight groups meet there.
 
+use std::cmp::Reverse;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use crate::access::GroupId;
@@ -30,14 +31,29 @@ impl Set {
     /// The entry that makes room for one of that group: of the group that has the most entries, the one with the least
     /// age. If several have the most, the group's own goes, or the oldest.
     fn makes_room(&self, group: GroupId) -> usize {
+        let oldest = self.oldest();
+        let has_room = self.ages[oldest] == NONE;
+        // Nearly always, all entries are of one group.
+        if has_room || self.groups.iter().all(|of| *of == self.groups[0]) {
+            return oldest;
+        }
         let makes_room = |way: &usize| {
             let of = self.groups[*way];
-            let is_used = self.ages[*way] != NONE;
-            let has = self.groups.iter().zip(&self.ages);
-            let has = has.filter(|(other, age)| **other == of && **age != NONE).count();
-            (is_used, std::cmp::Reverse((has, of == group)), self.ages[*way])
+            let has = self.groups.iter().filter(|other| **other == of).count();
+            (Reverse((has, of == group)), self.ages[*way])
         };
         (0..WAYS).min_by_key(makes_room).unwrap_or(0)
+    }
+
+    /// The entry with the least age. Where there is no entry, the age is less than all others.
+    fn oldest(&self) -> usize {
+        let mut oldest = 0;
+        for way in 1..WAYS {
+            if self.ages[way] < self.ages[oldest] {
+                oldest = way;
+            }
+        }
+        oldest
     }
 }
 
