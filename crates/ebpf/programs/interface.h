@@ -68,9 +68,10 @@ struct event {
 	u64 mark_last;
 	u64 directory;		/* inode number of the directory, in an EVENT_FILE or an EVENT_MISS of page 0; else 0 */
 	u32 directory_generation;
-	u32 reserved;
+	u32 spender_uid;
+	u64 spender_cgroup;	/* with the uid: whose budget of events this is of */
 };
-_Static_assert(sizeof(struct event) == 104, "as decoded");
+_Static_assert(sizeof(struct event) == 112, "as decoded");
 
 struct file_key {
 	u64 ino;

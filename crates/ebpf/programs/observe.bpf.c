@@ -128,9 +128,10 @@ static __always_inline bool is_muted(struct file_key *key, u64 now)
 static __always_inline struct event *begin_event(struct inode *inode, struct file_key *key,
 						 u64 page, u64 last, u64 now)
 {
+	struct spender spender = current_spender();
 	struct event *event = 0;
 
-	if (may_report(now))
+	if (may_report(&spender, now))
 		event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&lost_events, 1);
@@ -154,7 +155,8 @@ static __always_inline struct event *begin_event(struct inode *inode, struct fil
 	event->mark_last = 0;
 	event->directory = 0;
 	event->directory_generation = 0;
-	event->reserved = 0;
+	event->spender_uid = spender.uid;
+	event->spender_cgroup = spender.cgroup;
 	return event;
 }
 

@@ -97,17 +97,16 @@ static __always_inline struct spender current_spender(void)
 	return spender;
 }
 
-/* Whether the current task may report one more event. A spender may report 20,000 per second, and 4096 at once. That is
+/* Whether a spender may report one more event. A spender may report 20,000 per second, and 4096 at once. That is
  * less than half of the ring, so nobody fills it for others. */
-static __always_inline bool may_report(u64 now)
+static __always_inline bool may_report(struct spender *spender, u64 now)
 {
-	struct spender spender = current_spender();
-	struct bucket *bucket = bpf_map_lookup_elem(&buckets, &spender);
+	struct bucket *bucket = bpf_map_lookup_elem(&buckets, spender);
 	struct bucket fresh = { .at_ns = now, .tokens = MOST_TOKENS - 1 };
 	u64 earned;
 
 	if (!bucket) {
-		bpf_map_update_elem(&buckets, &spender, &fresh, BPF_ANY);
+		bpf_map_update_elem(&buckets, spender, &fresh, BPF_ANY);
 		return true;
 	}
 	/* Not atomic: processors that do this at once may earn a few tokens twice. */

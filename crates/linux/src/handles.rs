@@ -21,7 +21,7 @@ use readahead::{DeviceNumber, FileKey, FileRef};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Statx, StatxFlags, open, statx};
 
 use crate::mounts::{self, Mount};
-use crate::{sys, table, turns};
+use crate::{sys, turns};
 
 /// Reaches a file of the file system `mount`.
 ///
@@ -178,9 +178,9 @@ fn is_on(file: &OwnedFd, read: FileRef) -> bool {
     let Some(id) = about.ok().and_then(|about| number_behind(&about, "mnt_id:")) else {
         return false;
     };
-    let table = table::read(format!("/proc/{}/mountinfo", read.tgid)).unwrap_or_default();
-    let mount = mounts::with_id(&table, id);
-    mount.is_some_and(|mount| mount.dev == read.file.dev || is_known_overlay(&mount))
+    let Ok(mut mounts) = mounts::of_process(read.tgid) else { return false };
+    let mount = mounts.find(|(of, _)| *of == id);
+    mount.is_some_and(|(_, mount)| mount.dev == read.file.dev || is_known_overlay(&mount))
 }
 
 /// Whether it is an overlay that is also mounted here. One in a user's name space may be on that user's own file

@@ -4,9 +4,10 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::LazyLock;
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 /// Whether `process`, a folder of `/proc`, runs bowwave as root.
 ///
@@ -51,7 +52,9 @@ fn has_name(process: &Path) -> bool {
 fn is_bowwave(exe: &Path) -> bool {
     // Do not look at files of other programs: they may be on a server that does not answer.
     let name = name_of(exe).filter(|name| name == "bowwave" || Some(name) == OWN_NAME.as_ref());
-    let owner = |exe: &Path| fs::metadata(exe).map(|about| about.uid()).ok();
+    // What the kernel knows of it: a server, which the superuser of a container may have, is not asked.
+    let owner = |exe: &Path| statx(CWD, exe, AtFlags::STATX_DONT_SYNC, StatxFlags::UID).ok();
+    let owner = |exe: &Path| owner(exe).map(|about| about.stx_uid);
     let owner_of_it = name.and_then(|_| owner(exe));
     owner_of_it.is_some_and(|user| user == 0 || Some(user) == owner(Path::new(OWN)))
 }

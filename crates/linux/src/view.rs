@@ -1,15 +1,11 @@
 //! Which directories a process can name. One in a mount namespace or a changed root sees only a part of a file system.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use readahead::DeviceNumber;
 
 use crate::mounts::{self, Mount};
-
-/// Read this much of a process's table of mounts, some 2,000 mounts in half a millisecond. A user may have 100,000.
-const MOST_BYTES: u64 = 256 << 10;
 
 /// Whether the process sees the directory at `path` within the file system, which has that number.
 ///
@@ -17,14 +13,8 @@ const MOST_BYTES: u64 = 256 << 10;
 /// If its table of mounts cannot be read.
 pub(crate) fn includes(process: u32, dev: DeviceNumber, path: &Path) -> io::Result<bool> {
     // The kernel shows only mounts below the process's own root.
-    let table = File::open(format!("/proc/{process}/mountinfo"))?.take(MOST_BYTES);
-    for line in BufReader::new(table).split(b'\n') {
-        let mount = mounts::parse_line(&String::from_utf8_lossy(&line?));
-        if mount.is_some_and(|mount| mount.dev == dev && path.starts_with(mount.root)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let mut mounts = mounts::of_process(process)?;
+    Ok(mounts.any(|(_, mount)| mount.dev == dev && path.starts_with(mount.root)))
 }
 
 /// Where a directory lies within its file system: `opened` is its path by way of `mount`.

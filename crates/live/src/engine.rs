@@ -23,7 +23,7 @@ use controller::metrics::{Metrics, NotRead};
 use controller::{Charge, Command, Completed, Controller, Input, Mounted, Nanos, Status};
 use ebpf::ObserveError;
 use ebpf::kernel::Features;
-use ebpf::observe::{self, Observer, Scope, Watch};
+use ebpf::observe::{self, Observed, Observer, Scope, Spender, Watch};
 use linux::mounts::Mount;
 use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
@@ -504,8 +504,8 @@ impl Engine {
         for change in self.changes.try_iter().collect::<Vec<_>>() {
             self.on_change(sys::monotonic_ns(), change);
         }
-        for (at, input) in events {
-            if let Some(input) = self.with_reader_group(at, input) {
+        for Observed { at, input, spender } in events {
+            if let Some(input) = self.with_reader_group(at, input, spender) {
                 self.feed(at, input);
             }
         }
@@ -646,14 +646,19 @@ impl Engine {
 
     /// Adds the reader's group to an event, and tells the controller of that group first. Returns `None` for a read
     /// that is left to the kernel.
-    fn with_reader_group(&mut self, at: Nanos, mut input: Input) -> Option<Input> {
+    fn with_reader_group(
+        &mut self,
+        at: Nanos,
+        mut input: Input,
+        spender: Spender,
+    ) -> Option<Input> {
         let (tgid, cgroup, is_read) = match &mut input {
             Input::Access(access) => (access.of.tgid, &mut access.cgroup, true),
             Input::FileMiss(miss) => (miss.of.tgid, &mut miss.cgroup, true),
             Input::Passed(passed) => (passed.of.tgid, &mut passed.cgroup, false),
             _ => return Some(input),
         };
-        let (reader, group_stats) = self.memory.reader(at, tgid);
+        let (reader, group_stats) = self.memory.reader(at, tgid, spender);
         *cgroup = reader.group;
         if let Some(stats) = group_stats {
             self.feed(at, stats);

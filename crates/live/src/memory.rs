@@ -1,7 +1,7 @@
 //! Looks up the memory of the machine and of each group of readers, about once a second.
 //!
 //! A group is the processes of one memory cgroup, since they share its limit. In a cgroup without a limit, a group is
-//! the processes of one user.
+//! the processes of one spender of events: a user with all user ids of its namespaces, or a container.
 //!
 //! The engine's thread does this itself, as files of `/proc` and `/sys` answer at once.
 
@@ -9,9 +9,9 @@ use std::collections::HashMap;
 
 use controller::ids::{CgroupId, Tgid};
 use controller::{Input, MemoryStats, Nanos};
+use ebpf::observe::Spender;
 use linux::cgroup::{Place, is_limited};
 use linux::io_priority::IoPriority;
-use linux::process::user;
 use linux::{meminfo, psi};
 
 /// Look up again after this time.
@@ -42,8 +42,8 @@ pub(crate) struct Reader {
 #[derive(PartialEq, Eq, Hash)]
 struct Group {
     place: Place,
-    /// The user, if the cgroup has no limit.
-    user: Option<u32>,
+    /// Who has caused the event, if the cgroup has no limit.
+    spender: Option<Spender>,
 }
 
 #[derive(Clone, Copy)]
@@ -86,7 +86,12 @@ impl Memory {
     }
 
     /// A process's group, and the group's memory if the controller was not told within the last second.
-    pub(crate) fn reader(&mut self, now: Nanos, tgid: Tgid) -> (Reader, Option<Input>) {
+    pub(crate) fn reader(
+        &mut self,
+        now: Nanos,
+        tgid: Tgid,
+        spender: Spender,
+    ) -> (Reader, Option<Input>) {
         if let Some((reader, _)) = self.processes.get(&tgid).filter(|(_, at)| is_fresh(now, *at)) {
             return (*reader, None);
         }
@@ -95,8 +100,8 @@ impl Memory {
         let memory = known.unwrap_or_else(|| CgroupMemory::of(&place, now));
         self.cgroups.insert(place.clone(), memory);
         let CgroupMemory { file_bytes, stalled_percent, .. } = memory;
-        let user = if file_bytes.is_none() { user(tgid) } else { None };
-        let (cgroup, is_report_due) = self.group_id(now, Group { place, user });
+        let spender = file_bytes.is_none().then_some(spender);
+        let (cgroup, is_report_due) = self.group_id(now, Group { place, spender });
         let reader = Reader {
             group: cgroup,
             is_left_to_kernel: is_limited(tgid)
@@ -132,30 +137,33 @@ mod tests {
     fn a_lookup_stays_valid_for_a_second() {
         let mut memory = Memory::default();
         let own = std::process::id();
-        let (cgroup, told) = memory.reader(1, own);
+        let (cgroup, told) = memory.reader(1, own, Spender::default());
         assert!(told.is_some());
-        assert_eq!(memory.reader(FRESH_NS, own), (cgroup, None));
-        let (again, told) = memory.reader(FRESH_NS + 1, own);
+        assert_eq!(memory.reader(FRESH_NS, own, Spender::default()), (cgroup, None));
+        let (again, told) = memory.reader(FRESH_NS + 1, own, Spender::default());
         assert!(again == cgroup && told.is_some());
     }
 
     #[test]
     fn two_processes_of_one_cgroup_are_reported_once() {
         let mut memory = Memory::default();
-        let (one, _) = memory.reader(1, std::process::id());
-        let (other, told) = memory.reader(1, std::os::unix::process::parent_id());
+        let (one, _) = memory.reader(1, std::process::id(), Spender::default());
+        let parent = std::os::unix::process::parent_id();
+        let (other, told) = memory.reader(1, parent, Spender::default());
         assert_eq!((one == other), told.is_none());
     }
 
     #[test]
-    fn without_a_limit_each_user_is_a_group() {
+    fn without_a_limit_each_spender_is_a_group() {
         let mut memory = Memory::default();
-        let place = || Place::of("no process");
-        let of = |user| Group { place: place(), user };
-        let (root, _) = memory.group_id(1, of(Some(0)));
-        let (nobody, is_report_due) = memory.group_id(1, of(Some(65534)));
+        let of = |uid| Group {
+            place: Place::of("no process"),
+            spender: Some(Spender { cgroup: 1, uid }),
+        };
+        let (root, _) = memory.group_id(1, of(0));
+        let (nobody, is_report_due) = memory.group_id(1, of(65534));
         assert!(root != nobody && is_report_due);
-        assert_eq!(memory.group_id(2, of(Some(0))), (root, false));
+        assert_eq!(memory.group_id(2, of(0)), (root, false));
     }
 
     #[test]

@@ -46,7 +46,7 @@ use traversal::{BY_INODE, Traversal};
 use waits::Used;
 use walker::{STREAMS, Walker, suffix_of};
 
-/// Most listings under way for one walker.
+/// Most listings under way for one group of readers, since all groups share the threads of a device.
 const MOST_LISTING: usize = 32;
 
 /// Room for processes that are followed.
@@ -83,6 +83,7 @@ type WalkerKey = (DeviceNumber, Tgid);
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     walker: WalkerKey,
+    group: CgroupId,
     key: FileKey,
 }
 
@@ -395,8 +396,8 @@ impl Walks {
 
     /// Lists a directory. Returns `false` if that cannot be requested now.
     fn list(&mut self, walker: WalkerKey, place: Place, orders: &mut Orders<'_>) -> bool {
-        let under_way = self.pending.values().filter(|pending| pending.walker == walker).count();
         let group = self.group_of(walker);
+        let under_way = self.pending.values().filter(|pending| pending.group == group).count();
         if under_way >= MOST_LISTING || !self.directories.has_room(group) {
             return false;
         }
@@ -404,7 +405,7 @@ impl Walks {
         self.directories.pend(orders.now, group, key, |old| {
             orders.out.push(Command::ForgetListing(old));
         });
-        self.pending.insert(ticket, Pending { walker, key });
+        self.pending.insert(ticket, Pending { walker, group, key });
         self.totals.listings += 1;
         orders.out.push(Command::List { ticket, place, tgid: walker.1 });
         true
@@ -429,12 +430,10 @@ impl Walks {
         means: &Means,
         orders: &mut Orders<'_>,
     ) {
-        let Some(Pending { walker: key, key: directory }) = self.pending.remove(&ticket) else {
-            return;
-        };
+        let Some(pending) = self.pending.remove(&ticket) else { return };
+        let Pending { walker: key, group, key: directory } = pending;
         match listing.filter(|listing| listing.directory.key == directory) {
             Some(listing) => {
-                let group = self.group_of(key);
                 self.directories.list(orders.now, group, ticket, listing, |old| {
                     orders.out.push(Command::ForgetListing(old));
                 });

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use controller::{CHUNK_PAGES, DiskStats, Input, Interest, Listening, Nanos};
+use controller::{CHUNK_PAGES, DiskStats, Interest, Listening};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, RingBuffer, RingBufferBuilder};
 use linux::{meminfo, program};
@@ -24,7 +24,7 @@ use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::descendants::{self, FollowedTasks};
 use super::layout::{self, bytes_of};
-use super::{Observer, Scope, Watch};
+use super::{Observed, Observer, Scope, Watch};
 use crate::error::ObserveError;
 use crate::kernel::{DiskHook, Features, Hook, Hooks};
 use crate::open_file;
@@ -41,7 +41,7 @@ use skeleton::{ObserveSkel, ObserveSkelBuilder};
 pub(super) struct BpfObserver {
     ring: RingBuffer<'static>,
     /// Filled by the ring buffer's callback.
-    fetched: Rc<RefCell<Vec<(Nanos, Input)>>>,
+    fetched: Rc<RefCell<Vec<Observed>>>,
     /// Files that carry marks.
     marked: HashSet<FileKey>,
     pub(super) skeleton: ObserveSkel<'static>,
@@ -220,7 +220,7 @@ const FEW_ENTRIES: u32 = 256;
 
 fn build_ring(
     skeleton: &ObserveSkel<'static>,
-    fetched: Rc<RefCell<Vec<(Nanos, Input)>>>,
+    fetched: Rc<RefCell<Vec<Observed>>>,
 ) -> Result<RingBuffer<'static>, ObserveError> {
     let mut builder = RingBufferBuilder::new();
     builder
@@ -233,7 +233,7 @@ fn build_ring(
 }
 
 impl Observer for BpfObserver {
-    fn wait(&mut self, timeout: Duration) -> Result<Vec<(Nanos, Input)>, ObserveError> {
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<Observed>, ObserveError> {
         match self.ring.poll(timeout) {
             Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
             other => other.map_err(lost)?,

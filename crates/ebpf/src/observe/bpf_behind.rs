@@ -48,8 +48,10 @@ impl BehindSource for BpfObserver {
 
     fn update_daemons(&mut self) {
         let shared = self.skeleton.maps.bss_data.as_deref_mut();
-        // Before they are looked for: one that begins meanwhile sets it again.
-        if shared.is_some_and(|shared| std::mem::take(&mut shared.may_be_new_daemon) != 0) {
+        // Before they are looked for: one that begins meanwhile sets it again. It stays unwritten where it is 0: one that
+        // begins between reading and writing would be lost.
+        if let Some(shared) = shared.filter(|shared| shared.may_be_new_daemon != 0) {
+            shared.may_be_new_daemon = 0;
             self.look_for_daemons();
         }
     }
@@ -264,7 +266,7 @@ mod tests {
             let reader = Command::new("python3").args(["-c", &script]).arg(&path).status();
             assert!(reader.expect("python3 is installed").success());
             let events = observer.wait(Duration::from_secs(1)).expect("events");
-            let mut misses = events.into_iter().filter_map(|(_, input)| match input {
+            let mut misses = events.into_iter().filter_map(|event| match event.input {
                 Input::Access(it) if it.kind == Kind::Miss && it.of.file == key(&path) => {
                     Some(it.advice)
                 }

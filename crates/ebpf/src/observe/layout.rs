@@ -4,7 +4,7 @@
 
 use controller::ids::{CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey};
 use controller::{
-    Access, Advice, DirectoryRef, FileMiss, Input, Interest, Kind, Listening, Nanos, Passed,
+    Access, Advice, DirectoryRef, FileMiss, Input, Interest, Kind, Listening, Passed,
 };
 use readahead::Past;
 use readahead::behind::{Block, Span};
@@ -12,6 +12,7 @@ use readahead::behind::{Block, Span};
 use super::bpf::types::{
     block, block_key, event, file_key, file_state, mark, mark_key, stream, stream_key,
 };
+use super::{Observed, Spender};
 
 /// A struct that is shared as bytes.
 ///
@@ -69,12 +70,14 @@ pub(super) fn marked_inode(ino: u64) -> (usize, u64) {
     ((bit / 64) as usize, 1 << (bit % 64))
 }
 
-/// Decodes an event into its time and inputs: a miss of a file's first page also names the file's directory. Leaves out
-/// the reader's cgroup. Bytes that are no event give none.
-pub(super) fn decode_event(bytes: &[u8]) -> impl Iterator<Item = (Nanos, Input)> {
+/// Decodes an event into its inputs: a miss of a file's first page also names the file's directory. Bytes that are no
+/// event give none.
+pub(super) fn decode_event(bytes: &[u8]) -> impl Iterator<Item = Observed> {
     let inputs = read(bytes).map(|event| {
         let both = [file_miss(&event).map(Input::FileMiss), access_or_passed(&event)];
-        both.into_iter().flatten().map(move |input| (event.now_ns, input))
+        let spender = Spender { cgroup: event.spender_cgroup, uid: event.spender_uid };
+        let observed = move |input| Observed { at: event.now_ns, input, spender };
+        both.into_iter().flatten().map(observed)
     });
     inputs.into_iter().flatten()
 }
@@ -199,10 +202,12 @@ pub(super) fn decode_touched(bytes: &[u8]) -> Option<Span> {
 
 #[cfg(test)]
 mod tests {
+    use controller::Nanos;
+
     use super::*;
 
     fn decoded(event: &event) -> Vec<(Nanos, Input)> {
-        decode_event(bytes_of(event)).collect()
+        decode_event(bytes_of(event)).map(|observed| (observed.at, observed.input)).collect()
     }
 
     #[test]
@@ -218,8 +223,12 @@ mod tests {
             kind: 3,
             flags: FLAG_MMAP | FLAG_NOREUSE,
             past: 3,
+            spender_uid: 1000,
+            spender_cgroup: 5,
             ..event::default()
         };
+        let spenders: Vec<_> = decode_event(bytes_of(&fault)).map(|it| it.spender).collect();
+        assert_eq!(spenders, [Spender { cgroup: 5, uid: 1000 }]);
         let [(7, Input::Access(access))] = decoded(&fault)[..] else { panic!("an access") };
         assert_eq!(access.of.file.ino, 131);
         assert_eq!(access.of.file.dev, DeviceNumber { major: 7, minor: 3 });
@@ -255,6 +264,6 @@ mod tests {
         let unknown = event { kind: 9, ..event::default() };
         assert!(decoded(&unknown).is_empty());
         let bytes = bytes_of(&unknown);
-        assert_eq!(decode_event(&bytes[1..]).next(), None);
+        assert!(decode_event(&bytes[1..]).next().is_none());
     }
 }

@@ -34,11 +34,31 @@ pub enum Scope {
     Process(u32),
 }
 
+/// Whose budget of events an event has used: one user's in a service or session, or a container's. Nobody can be
+/// several of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Spender {
+    /// A cgroup that root has made.
+    pub cgroup: u64,
+    /// The user outside of all user namespaces; 0 of a container.
+    pub uid: u32,
+}
+
+/// What an event tells.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Its time (CLOCK_MONOTONIC).
+    pub at: Nanos,
+    /// Without the reader's cgroup.
+    pub input: Input,
+    /// Who has caused it.
+    pub spender: Spender,
+}
+
 /// A source of events about reads. Its methods fail with [`ObserveError::Lost`] if the source stops answering.
 pub trait Observer: BehindSource {
-    /// Waits up to `timeout` for the first event. Returns all that have come, with their time (CLOCK_MONOTONIC) and
-    /// without the readers' cgroups.
-    fn wait(&mut self, timeout: Duration) -> Result<Vec<(Nanos, Input)>, ObserveError>;
+    /// Waits up to `timeout` for the first event. Returns all that have come.
+    fn wait(&mut self, timeout: Duration) -> Result<Vec<Observed>, ObserveError>;
 
     /// A descriptor that is readable when there are events.
     fn readiness(&self) -> BorrowedFd<'_>;
