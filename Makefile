@@ -100,7 +100,8 @@ bench: build
 bench-tune: build
 	cargo run --release --locked -p bowwave-tune --example lab-devices -- $(TARGET)/release/bowwave $(or $(RUNS),1)
 
-install: build
+# Root may have no toolchain: then what a user has built is installed.
+install: $(if $(shell command -v cargo),build)
 	install -D -m 755 $(TARGET)/$(PROFILE)/bowwave $(BIN)
 	install -d $(sort $(dir $(UNITS))) $(dir $(RULE)) $(DOC)/docs
 	for unit in $(UNITS); do sed 's|/usr/local/|$(PREFIX)/|' etc/$${unit##*/} > $$unit || exit 1; done
@@ -109,6 +110,7 @@ install: build
 	install -m 644 docs/*.md $(DOC)/docs
 	$(BIN) generate $(SHARE)
 	test -e $(CONFIG) || install -D -m 644 etc/config.toml $(CONFIG)
+	if test -z '$(DESTDIR)' && test -d /run/systemd/system; then systemctl daemon-reload; fi
 	@echo "Next: bowwave doctor (what works here), sudo bowwave run -- COMMAND, or systemctl enable --now bowwave; $(DOC)/docs/index.md"
 
 uninstall:
@@ -118,6 +120,7 @@ uninstall:
 	@# An administrator's own settings stay.
 	! cmp -s etc/config.toml $(CONFIG) || rm $(CONFIG)
 	-rmdir $(dir $(CONFIG))
+	if test -z '$(DESTDIR)' && test -d /run/systemd/system; then systemctl daemon-reload; fi
 
 deb:
 	@scripts/setup deb

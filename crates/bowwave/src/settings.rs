@@ -91,6 +91,15 @@ fn exists(path: &Path) -> bool {
     path.symlink_metadata().map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true)
 }
 
+/// Says in a sentence that the file at [`path`] is right, or that there is none.
+pub(crate) fn examine(named: Option<&Path>) -> anyhow::Result<String> {
+    read(named)?;
+    Ok(match path(named) {
+        Some(path) => format!("nothing is wrong with {}", path.display()),
+        None => format!("there is no {FILE}; defaults apply"),
+    })
+}
+
 /// Reads the file at [`path`]; without one, returns the defaults.
 pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Config> {
     let Some(path) = path(named) else { return Ok(Config::default()) };

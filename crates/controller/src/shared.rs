@@ -80,6 +80,15 @@ impl<K: Copy + Ord, V> Shared<K, V> {
         Some(value)
     }
 
+    /// The entry belongs to that group from now on.
+    pub(crate) fn charge(&mut self, key: &K, group: CgroupId) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        give_back(&mut self.used, &mut self.used_by, entry.group, entry.size);
+        self.used += entry.size;
+        *self.used_by.entry(group).or_default() += entry.size;
+        entry.group = group;
+    }
+
     /// Passes each entry to `keep`, and forgets those that it rejects.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         let (used, used_by) = (&mut self.used, &mut self.used_by);
@@ -252,6 +261,18 @@ mod tests {
         }
         assert!(!bring(&mut table, VICTIM, 1, 1000));
         assert!(table.contains_key(&0) && table.len() == ROOM);
+    }
+
+    #[test]
+    fn what_another_group_takes_over_counts_as_its_own() {
+        let mut table = table();
+        for key in 0..ROOM as u32 {
+            assert!(bring(&mut table, VICTIM, 1, key));
+        }
+        (0..60).for_each(|key| table.charge(&key, CgroupId(1)));
+        assert_eq!((table.used_by(VICTIM), table.used_by(CgroupId(1)), table.used), (40, 60, ROOM));
+        assert!(bring(&mut table, VICTIM, 1, 1000), "the other one has more");
+        assert!(!table.contains_key(&0) && table.contains_key(&60));
     }
 
     #[test]

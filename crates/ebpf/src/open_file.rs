@@ -39,6 +39,14 @@ pub(crate) fn load_meanwhile() {
     let _ = std::thread::Builder::new().name("bowwave-load".into()).spawn(program::loaded);
 }
 
+/// Whether the kernel takes the program that looks.
+pub(crate) fn can_look() -> bool {
+    #[cfg(feature = "bpf")]
+    return program::loaded().is_some();
+    #[cfg(not(feature = "bpf"))]
+    false
+}
+
 #[cfg(feature = "bpf")]
 mod program {
     use std::os::fd::{AsRawFd, BorrowedFd};

@@ -121,7 +121,7 @@ fn programs(tried_out: &Result<(), ObserveError>) -> Check {
         tried_out.is_ok(),
         Health::Missing,
         ("the kernel loads and attaches all of them", &refused),
-        "report this with the kernel's version; `bowwave run` and `bowwave daemon` cannot work here",
+        "before 6.18, the kernel needs CONFIG_FUNCTION_TRACER; if it has that, report this with the kernel's version",
     )
 }
 

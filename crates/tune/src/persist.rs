@@ -119,15 +119,20 @@ pub fn forget(name: &str, profiles: &Path, rules: &Path) -> Result<Vec<PathBuf>,
     if !is_name || !profile.exists() {
         return Err(ProfileError::Unknown(name.into()));
     }
-    // Keep the rule for mounts: it serves others, and ignores forgotten devices.
-    let rule = rules.join(format!("60-bowwave-{name}.rules"));
     let mut removed = Vec::new();
-    for path in [rule, profile] {
-        match fs::remove_file(&path) {
-            Ok(()) => removed.push(path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(ProfileError::File { path, error }),
+    let mut remove = |path: PathBuf| match fs::remove_file(&path) {
+        Ok(()) => {
+            removed.push(path);
+            Ok(())
         }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(ProfileError::File { path, error }),
+    };
+    remove(rules.join(format!("60-bowwave-{name}.rules")))?;
+    remove(profile)?;
+    // All mounts share one rule.
+    if !remembers_mounts(profiles) {
+        remove(rules.join(MOUNTS_RULE))?;
     }
     Ok(removed)
 }
@@ -222,6 +227,26 @@ mod tests {
         for unknown in [&*name, "../x", ""] {
             assert!(matches!(forget(unknown, &profiles, &rules), Err(ProfileError::Unknown(_))));
         }
+    }
+
+    #[test]
+    fn the_rule_for_mounts_goes_with_the_last_of_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (profiles, rules) = (folder.path().join("devices"), folder.path().join("rules"));
+        let of_source = |source: &str| {
+            let mut profile = profile();
+            let (fs_type, source) = ("nfs4".into(), source.into());
+            profile.tuned.identity = Identity::Mount { fs_type, source };
+            profile.write(&profiles).expect("written");
+            rule(&profile, &rules, Path::new("/b")).write().expect("written");
+            profile.tuned.identity.slug()
+        };
+        let names = ["server:/x", "server:/y"].map(of_source);
+        let of_mounts = rules.join(MOUNTS_RULE);
+        assert_eq!(forget(&names[0], &profiles, &rules).expect("it is there").len(), 1);
+        assert!(of_mounts.exists());
+        assert_eq!(forget(&names[1], &profiles, &rules).expect("it is there").len(), 2);
+        assert!(!of_mounts.exists());
     }
 
     proptest! {

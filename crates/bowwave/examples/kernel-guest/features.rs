@@ -73,7 +73,8 @@ pub(crate) fn look(hooks: &str, extent: Extent) -> Result<String> {
     Ok(told)
 }
 
-/// Streams that together need more memory than their group has: no more is read than with the stock kernel.
+/// Streams that together need more memory than their group has: they get the same bytes, and the disk reads no more than
+/// five times as many.
 fn little_memory(hooks: &str, report: impl Fn(&str, bool, &str)) -> Result<()> {
     let move_to = |group: &str| fs::write(format!("{group}/cgroup.procs"), "0");
     fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")?;
@@ -92,9 +93,9 @@ fn little_memory(hooks: &str, report: impl Fn(&str, bool, &str)) -> Result<()> {
 fn drop_behind(hooks: &str, report: impl Fn(&str, bool, &str)) -> Result<()> {
     let managed = ["run", "--strict", "--drop-behind", "--wait", "--", "/init"];
     forget_everything()?;
-    bowwave(hooks, &[&managed[..], &["read", "seq-64k", FOLDER]].concat())?;
+    let ran = bowwave(hooks, &[&managed[..], &["read", "seq-64k", FOLDER]].concat())?.status;
     let read = cached_percent(LARGE)?;
-    report("drop-behind", read <= 10, &format!("{read} % stays cached"));
+    report("drop-behind", ran.success() && read <= 10, &format!("{read} % stays cached"));
     let copy = "/mnt/copy";
     forget_everything()?;
     bowwave(hooks, &[&managed[..], &["copy", LARGE, copy]].concat())?;

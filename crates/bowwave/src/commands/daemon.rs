@@ -115,10 +115,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
 
 fn check(args: &Args) -> anyhow::Result<ExitCode> {
     args.settings()?;
-    match settings::path(args.config.as_deref()) {
-        Some(path) => print::line(format_args!("nothing is wrong with {}", path.display()))?,
-        None => print::line(format_args!("there is no {}; defaults apply", settings::FILE))?,
-    }
+    print::line(settings::examine(args.config.as_deref())?)?;
     Ok(ExitCode::SUCCESS)
 }
 

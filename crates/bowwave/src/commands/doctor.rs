@@ -6,6 +6,7 @@ use live::doctor::{self, Check, Health};
 use serde_json::json;
 
 use crate::print;
+use crate::settings;
 
 /// Show what works on this machine, what does not, why, and what to do.
 ///
@@ -18,7 +19,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let checks = doctor::examine();
+    let mut checks = doctor::examine();
+    checks.push(configuration(settings::examine(None)));
     let is_able = doctor::is_able(&checks);
     if args.json {
         print::json(&json!({ "able": is_able, "checks": checks }))?;
@@ -28,6 +30,15 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         print::line(format_args!("bowwave run and bowwave daemon {verdict}"))?;
     }
     Ok(if is_able { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether the daemon would take its configuration.
+fn configuration(found: anyhow::Result<String>) -> Check {
+    let (health, finding, remedy) = match found {
+        Ok(finding) => (Health::Ok, finding, String::new()),
+        Err(error) => (Health::Missing, format!("{error:#}"), "correct the file".into()),
+    };
+    Check { name: "configuration".into(), health, finding, remedy, is_essential: true }
 }
 
 fn describe(check: &Check) -> String {

@@ -164,7 +164,9 @@ impl Windows {
         }
         let was_set = self.was_set(now, backing);
         if let Some(entry) = self.entries.get_mut(&target) {
-            entry.note_access(now, access, was_set);
+            if entry.note_access(now, access, was_set) {
+                self.entries.charge(&target, access.cgroup);
+            }
         } else if !matches!(target, Target::Mapping(..)) && self.make_room(now, access.cgroup) {
             // A mapped file is remembered only once the policy wants a window for it.
             self.entries.insert(access.cgroup, 1, target, Entry::new(now, access, was_set));

@@ -94,13 +94,13 @@ impl Entry {
     }
 
     /// Notes an access. A window of twice the size is no sign of sequential advice if the device's own window was
-    /// changed at that moment (`was_set`), or if we have set this one.
-    pub(super) fn note_access(&mut self, now: Nanos, access: &Access, was_set: bool) {
+    /// changed at that moment (`was_set`), or if we have set this one. Returns whether this is another open file, which
+    /// has got the address.
+    pub(super) fn note_access(&mut self, now: Nanos, access: &Access, was_set: bool) -> bool {
         let is_new = self.access.of.file != access.of.file;
         if is_new {
-            // Another open file has got the address.
             *self = Entry::new(now, access, was_set);
-            return;
+            return true;
         }
         let was_sequential = self.access.advice.sequential;
         self.access = *access;
@@ -115,6 +115,7 @@ impl Entry {
         if access.kind == Kind::Miss && access.request_pages <= self.own_pages {
             self.long_requests = (0, 0);
         }
+        false
     }
 
     /// Notes a request of `pages`, longer than its own window, that should be read whole.

@@ -22,6 +22,7 @@ use readahead::{DeviceNumber, FileKey, Mark};
 
 use crate::error::{ObserveError, check_machine};
 use crate::kernel::Features;
+use crate::open_file;
 
 pub use behind::{BehindSource, PageTables, Watch};
 
@@ -122,7 +123,11 @@ pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, O
 /// As [`open`].
 pub fn try_out() -> Result<(), ObserveError> {
     let behind = Features::detect().hooks.can_drop_behind();
-    open(&Scope::Machine, behind.then_some(Watch { least_file_pages: 0 }))?.look_behind(behind)
+    open(&Scope::Machine, behind.then_some(Watch { least_file_pages: 0 }))?.look_behind(behind)?;
+    match open_file::can_look() {
+        true => Ok(()),
+        false => Err(ObserveError::Refused("the program that looks at open files".into())),
+    }
 }
 
 #[cfg(all(feature = "bpf", any(test, fuzzing)))]
