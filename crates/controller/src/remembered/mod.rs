@@ -114,9 +114,8 @@ impl Controller {
             && let Some(backing) = self.volumes.backing(access.of.file.dev)
             && let Some(backing) = self.backings.get(backing)
         {
-            // What a walk has read ahead as well is counted there.
-            let is_spared = access.kind == Kind::Mark
-                && !self.walks.is_ahead_of(access.of.file.dev, access.of.tgid);
+            // A file that a walk has marked, too, is counted there.
+            let is_spared = access.kind == Kind::Mark && !self.walks.expects(access.of.file);
             start.earn(access.of.file.dev, before, is_spared, &backing.cost());
         }
         if let Some(mark) = mark {

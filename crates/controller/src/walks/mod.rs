@@ -693,11 +693,6 @@ impl Walks {
         walker.is_some_and(|walker| walker.traversal.is_some())
     }
 
-    /// Whether a process has files ahead, some of which it has used.
-    pub(crate) fn is_ahead_of(&self, dev: DeviceNumber, tgid: Tgid) -> bool {
-        self.walkers.get(&(dev, tgid)).is_some_and(|walker| walker.used > 0 && walker.ahead() > 0)
-    }
-
     /// Bytes read ahead of walkers that they have not reached, as far as is known.
     pub(crate) fn ahead_bytes(&self) -> u64 {
         self.walkers.values().map(Walker::ahead_bytes).sum()
