@@ -111,11 +111,6 @@ pub fn sees_all() -> bool {
     std::fs::metadata("/proc/self/ns/pid").map_or(true, |about| about.ino() == INITIAL)
 }
 
-/// Who started a process: its real user id, which it cannot hide. `None` if it has ended.
-pub fn user(pid: u32) -> Option<u32> {
-    number_in(&status(pid).ok()?, "Uid:")
-}
-
 /// The parent of a process; `None` if it has ended.
 pub fn parent(pid: u32) -> Option<u32> {
     number_in(&status(pid).ok()?, "PPid:")
@@ -219,9 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_its_users() {
-        assert_eq!(user(std::process::id()), Some(rustix::process::getuid().as_raw()));
-        assert_eq!(user(u32::MAX), None);
+    fn a_number_is_found_behind_its_field_and_not_in_a_name() {
         assert_eq!(number_in("Name:\tUid:\nUid:\t1000\t0\t0\t0\n", "Uid:"), Some(1000));
         assert_eq!(parent(std::process::id()), Some(std::os::unix::process::parent_id()));
     }

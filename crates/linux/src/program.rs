@@ -53,8 +53,8 @@ fn is_bowwave(exe: &Path) -> bool {
     // Do not look at files of other programs: they may be on a server that does not answer.
     let name = name_of(exe).filter(|name| name == "bowwave" || Some(name) == OWN_NAME.as_ref());
     // What the kernel knows of it: a server, which the superuser of a container may have, is not asked.
-    let owner = |exe: &Path| statx(CWD, exe, AtFlags::STATX_DONT_SYNC, StatxFlags::UID).ok();
-    let owner = |exe: &Path| owner(exe).map(|about| about.stx_uid);
+    let look_at = |exe: &Path| statx(CWD, exe, AtFlags::STATX_DONT_SYNC, StatxFlags::UID);
+    let owner = |exe: &Path| look_at(exe).ok().map(|about| about.stx_uid);
     let owner_of_it = name.and_then(|_| owner(exe));
     owner_of_it.is_some_and(|user| user == 0 || Some(user) == owner(Path::new(OWN)))
 }

@@ -48,8 +48,8 @@ impl BehindSource for BpfObserver {
 
     fn update_daemons(&mut self) {
         let shared = self.skeleton.maps.bss_data.as_deref_mut();
-        // Before they are looked for: one that begins meanwhile sets it again. It stays unwritten where it is 0: one that
-        // begins between reading and writing would be lost.
+        // Cleared only if it was set, since a daemon may begin between the two; and before the search, so that one that
+        // begins meanwhile sets it again.
         if let Some(shared) = shared.filter(|shared| shared.may_be_new_daemon != 0) {
             shared.may_be_new_daemon = 0;
             self.look_for_daemons();

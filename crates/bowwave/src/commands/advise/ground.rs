@@ -118,7 +118,7 @@ fn most_read(trace: &Trace) -> Vec<(usize, u64)> {
     bytes
 }
 
-/// Refuses, before anything is recorded, if no device of this machine can be simulated.
+/// Refuses, before anything is recorded, if no device of this machine has been measured.
 pub(super) fn demand_a_profile(profiles: &Path) -> anyhow::Result<()> {
     let known = profile::list(profiles)
         .with_context(|| format!("cannot read {}; {NAME_ONE}", profiles.display()))?;
