@@ -11,7 +11,6 @@ mod windows;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::process::Command;
 use std::time::Duration;
 
 use managed::{Bench, Daemon};
@@ -60,11 +59,7 @@ impl Bench {
 
     /// How many windows the daemon says it has changed.
     fn changed_windows(&self) -> u64 {
-        let mut status = Command::new(stage::BOWWAVE);
-        status.args(["status", "--json", "--state"]).arg(self.state.path());
-        let said = status.output().expect("it runs").stdout;
-        let all: serde_json::Value = serde_json::from_slice(&said).expect("JSON");
-        all[0]["changed_windows"].as_u64().unwrap_or(0)
+        managed::status(self.state.path())["changed_windows"].as_u64().unwrap_or(0)
     }
 
     /// Requests of a reader of an open file that was advised so, without bowwave.

@@ -59,6 +59,14 @@ pub(crate) fn daemon(lab: &Lab, state: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// What the daemon with that state folder says it does now; null where it does not answer.
+pub(crate) fn status(state: &Path) -> Value {
+    let mut status = Command::new(BOWWAVE);
+    let said = status.args(["status", "--json", "--state"]).arg(state).output().expect("it runs");
+    let all: Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
+    all[0].clone()
+}
+
 /// Begins it; gives what it says once it manages reads.
 pub(crate) fn begin(daemon: &mut Command) -> (Own, BufReader<ChildStdout>) {
     let mut daemon = Own::start(daemon);
