@@ -1,12 +1,13 @@
 //! How much sooner programs walk a real tree, on a file system that is not new.
 //!
 //! ```text
-//! cargo build --release && cargo run --release -p bowwave --example real-tree -- target/release/bowwave net,hdd FOLDER
+//! cargo build --release && cargo run --release -p bowwave --example real-tree -- target/release/bowwave net,hdd grep,tar FOLDER
 //! ```
 //!
 //! Copies the named folders to a lab disk whose file system was aged: files of many sizes have come and gone, before
-//! and while the folders were copied, so directories and files lie apart. Then walks them with the stock kernel's
-//! windows of 128 KiB and 4 MiB, and under `bowwave run`. Medians of 3 rounds, each of which walks in every way once.
+//! and while the folders were copied, so directories and files lie apart. Then the named walkers, of `grep`, `tar`,
+//! `cp` and `rsync`, walk them with the stock kernel's windows of 128 KiB and 4 MiB, and under `bowwave run`. Medians of
+//! 3 rounds, each of which walks in every way once. `cp` copies to a tmpfs, and `rsync` compares with a copy there.
 //! Directories and inodes are cached, unless the last argument is `metadata`. Needs root, FUSE and eBPF.
 
 mod cold;
@@ -32,8 +33,12 @@ const AGED_BYTES: u64 = LAB_BYTES / 2;
 const AGED_FOLDERS: u64 = 40;
 
 /// The walkers, as shell commands. `tar` reads nothing if its archive is `/dev/null`.
-const WALKERS: [(&str, &str); 2] =
-    [("grep", "grep -rqs no-such-word . ; test $? = 1"), ("tar", "tar cf - . | cat > /dev/null")];
+const WALKERS: [(&str, &str); 4] = [
+    ("grep", "grep -rqs no-such-word . ; test $? = 1"),
+    ("tar", "tar cf - . | cat > /dev/null"),
+    ("cp", "cp -r . \"$MEMORY/copied\""),
+    ("rsync", "rsync -rn --checksum . \"$MEMORY/other\""),
+];
 
 /// The ways to walk, each of which is a column in seconds: windows of the stock kernel in KiB, and bowwave.
 const WAYS: [Option<u64>; 3] = [Some(128), Some(4096), None];
@@ -42,9 +47,14 @@ const DEFAULT_KB: u64 = 128;
 
 fn main() -> Fallible<()> {
     let (bowwave, words, is_metadata_cold) = cold::words()?;
-    let [devices, folders @ ..] = &words[..] else {
-        return Err("name devices, separated by commas, and folders to copy".into());
+    let [devices, walkers, folders @ ..] = &words[..] else {
+        return Err("name devices, and walkers, separated by commas; and folders to copy".into());
     };
+    let walkers = walkers.split(',').map(|name| {
+        let known = WALKERS.into_iter().find(|(known, _)| *known == name);
+        known.ok_or_else(|| format!("{name} is no walker"))
+    });
+    let walkers = walkers.collect::<Result<Vec<_>, _>>()?;
     println!("device  walker   files    MiB  128K s    4M s  bowwave  to 128K  to best");
     for device in devices.split(',') {
         let lab = LabGuard::up(&Options {
@@ -61,11 +71,19 @@ fn main() -> Fallible<()> {
         let tree = lab.mount_point().join("tree");
         fs::create_dir(&tree)?;
         copy_while_aging(folders, &tree, &mut Aging::begin(&lab.mount_point())?)?;
-        lab.set_fast(false)?;
         let state = tempfile::tempdir()?;
-        let bench = Bench { bowwave: &bowwave, lab: &lab, tree, state: state.path() };
+        let memory = tempfile::tempdir_in("/dev/shm")?;
+        shell(Command::new("cp").arg("-r").arg(&tree).arg(memory.path().join("other")))?;
+        lab.set_fast(false)?;
+        let bench = Bench {
+            bowwave: &bowwave,
+            lab: &lab,
+            tree,
+            state: state.path(),
+            memory: memory.path(),
+        };
         let (files, bytes) = size_of(&bench.tree)?;
-        for (name, walker) in WALKERS {
+        for (name, walker) in &walkers {
             let rounds = (0..ROUNDS)
                 .map(|_| bench.round(walker, is_metadata_cold))
                 .collect::<Fallible<Vec<_>>>()?;
@@ -90,6 +108,8 @@ struct Bench<'a> {
     lab: &'a LabGuard,
     tree: PathBuf,
     state: &'a Path,
+    /// A folder in a tmpfs, with a copy of the tree, `other`.
+    memory: &'a Path,
 }
 
 impl Bench<'_> {
@@ -107,10 +127,11 @@ impl Bench<'_> {
                     run
                 }
             };
-            command.args(["-c", walker]).current_dir(&self.tree);
+            command.args(["-c", walker]).current_dir(&self.tree).env("MEMORY", self.memory);
             let begun = Instant::now();
             shell(&mut command)?;
             *seconds = begun.elapsed().as_secs_f64();
+            let _ = fs::remove_dir_all(self.memory.join("copied"));
         }
         Ok(seconds)
     }

@@ -173,5 +173,6 @@ mod tests {
         assert_eq!(config.path, ["/srv", "/home"].map(PathBuf::from));
         assert_eq!(config.charge, Charge::Bowwave);
         assert_eq!(config.drop_behind.rules.len(), 3);
+        assert_eq!(config.remember, ["firefox", "code"].map(|name| name.parse().expect("a name")));
     }
 }

@@ -1,4 +1,4 @@
-//! `bowwave run --remember` on the running kernel: a lab volume, and a program that reads many small files in an order
+//! `bowwave run --remember`, and a daemon that remembers, on the running kernel: a lab volume, and a program that reads many small files in an order
 //! that follows from nothing.
 //!
 //! What is asserted is counted, never timed. Needs root, FUSE, eBPF and python3.
@@ -13,16 +13,23 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use managed::Bench;
+use managed::{Bench, Daemon};
 use own::Own;
 use serde_json::Value;
-use stage::BOWWAVE;
+use stage::{BOWWAVE, wait_until};
 
 const FILES: u64 = 600;
 const READ: u64 = 300;
 const FOLDERS: u64 = 20;
 const FILE_BYTES: u64 = 12 << 10;
+
+/// A user who owns nothing.
+const NOBODY: u32 = 65534;
+
+/// What comes sooner or later comes within that time, also on a busy machine.
+const MOST_WAITING: Duration = Duration::from_secs(60);
 
 /// Reads files by the numbers given on standard input, says how many 512-byte blocks it had to wait for, and goes on at
 /// the next line.
@@ -109,6 +116,38 @@ impl Bench {
         }
     }
 
+    /// A daemon that remembers the starts of python3.
+    fn daemon(&self) -> Daemon {
+        let config = self.state.path().join("config.toml");
+        fs::write(&config, "[remember]\ncommand = [\"python3\"]\n").expect("written");
+        let mut command = managed::daemon(&self.lab, self.state.path(), &[]);
+        Daemon::begin(command.arg("--config").arg(config).arg("--lists").arg(self.lists()))
+    }
+
+    /// A cold start by a user, beside a daemon that ends once there is a list.
+    fn start_beside(&self, uid: u32, numbers: &[u64]) -> Start {
+        self.cool();
+        let list = self.lists().join(format!("python3.{uid}"));
+        let (daemon, before) = (self.daemon(), self.lab.status().expect("counters"));
+        let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        // Python may be in a folder that is root's alone, so it becomes that user once it runs.
+        let become_it =
+            format!("import os, resource; os.setresgid(*[{uid}] * 3); os.setresuid(*[{uid}] * 3)");
+        let mut program = Command::new("python3");
+        program.args(["-c", &format!("{become_it}\n{PROGRAM}")]).arg(numbers.join(" "));
+        program.current_dir(self.lab.mount_point()).stdin(Stdio::null());
+        let (said, noted) = text(&program.output().expect("it ran"));
+        let read = self.lab.status().expect("counters").since(&before);
+        let blocks: u64 = said.trim().parse().unwrap_or_else(|_| panic!("{noted}"));
+        wait_until("there is a list", MOST_WAITING, || list.exists());
+        Start {
+            own_bytes: blocks * 512,
+            read_bytes: read.bytes_read,
+            done: daemon.end(),
+            noted: String::new(),
+        }
+    }
+
     fn bowwave(&self, words: &[&str]) -> Output {
         let mut command = Command::new(BOWWAVE);
         command.args(words).arg("--lists").arg(self.lists()).output().expect("it runs")
@@ -164,6 +203,27 @@ fn a_second_start_waits_for_less_than_half_of_what_the_first_one_does() {
     assert!(!bench.list().exists());
     let (_, noted) = text(&bench.bowwave(&["remembered", "program", "--forget"]));
     assert!(noted.contains("nothing is remembered as program"), "{noted}");
+}
+
+#[test]
+fn a_daemon_remembers_the_starts_of_its_commands_for_each_user() {
+    let Some(bench) = Bench::new() else { return };
+    let numbers = irregular(1);
+    let first = bench.start_beside(0, &numbers);
+    assert_eq!(first.done["remembered_ranges"], 0, "{}", first.done);
+    let second = bench.start_beside(0, &numbers);
+    let bytes = (first.own_bytes, second.own_bytes);
+    assert!(second.own_bytes <= first.own_bytes / 2, "{bytes:?} {}", second.done);
+    let used = second.done["remembered_used"].as_u64().expect("a number");
+    assert!(used >= READ * 8 / 10, "{}", second.done);
+    assert!(second.read_bytes <= READ * FILE_BYTES + (4 << 20), "{} bytes", second.read_bytes);
+
+    let stranger = bench.start_beside(NOBODY, &numbers);
+    assert_eq!(stranger.done["remembered_ranges"], 0, "it has root's list: {}", stranger.done);
+    let (listed, _) = text(&bench.bowwave(&["remembered", "--json"]));
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let names: Vec<_> = listed.as_array().expect("lists").iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["python3.0", "python3.65534"]);
 }
 
 #[test]

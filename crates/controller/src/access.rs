@@ -170,7 +170,7 @@ impl Controller {
             if let Action::Read { start, pages, cause } = *action {
                 let span = Span { start, end: start + pages };
                 out.push(Command::Read { ticket, of: access.of, span, why: cause });
-                if let Some(start) = &mut self.start {
+                if let Some(start) = self.starts.of_mut(access.of.tgid) {
                     start.note_read_ahead(now, access.of.file, span);
                 }
             }
@@ -204,7 +204,7 @@ impl Controller {
     pub(crate) fn ahead_bytes(&self) -> u64 {
         self.policy.tally().ahead_pages() * PAGE_BYTES
             + self.walks.ahead_bytes()
-            + self.remembered_ahead_bytes()
+            + self.starts.ahead_bytes()
     }
 
     fn note_ahead(&mut self) {

@@ -5,9 +5,11 @@ use readahead::behind::Span;
 use readahead::{Cause, DeviceCost, Mark};
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{BackingId, DeviceNumber, FileKey, FileRef, StreamKey, Target, Tgid, Ticket};
+use crate::ids::{
+    BackingId, DeviceNumber, FileKey, FileRef, StartId, StreamKey, Target, Tgid, Ticket,
+};
 use crate::listing::{EntryRef, Place};
-use crate::remembered::FilePages;
+use crate::remembered::{FilePages, RememberedFile};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,6 +126,15 @@ pub enum Command {
         dev: DeviceNumber,
         /// The files, in the order in which they were read.
         files: Vec<FilePages>,
+    },
+    /// Find out what the command of a start that a process has [joined](crate::Input::Joined) read at its last start.
+    Recall(StartId),
+    /// A start that a process has [joined](crate::Input::Joined) has ended: keep its list for the next one.
+    KeepStart {
+        /// The start.
+        start: StartId,
+        /// What the next start should read ahead, in this order.
+        files: Vec<RememberedFile>,
     },
 }
 

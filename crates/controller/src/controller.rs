@@ -13,7 +13,7 @@ use crate::input::{Completed, Input, Mounted, clipped};
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::orders::{Orders, Tickets};
-use crate::remembered::Start;
+use crate::remembered::Starts;
 use crate::volumes::Volumes;
 use crate::walks::Walks;
 use crate::windows::{Bound, Windows};
@@ -60,8 +60,8 @@ pub struct Controller {
     pub(crate) windows: Windows,
     pub(crate) behind: Option<Behind>,
     pub(crate) walks: Walks,
-    /// The start of a command that is remembered.
-    pub(crate) start: Option<Start>,
+    /// The starts of commands that are remembered.
+    pub(crate) starts: Starts,
     pub(crate) metrics: Metrics,
     pub(crate) tickets: Tickets,
     tidied_at: Nanos,
@@ -83,7 +83,7 @@ impl Controller {
             windows: Windows::default(),
             behind,
             walks: Walks::default(),
-            start: None,
+            starts: Starts::default(),
             metrics: Metrics::default(),
             tickets: Tickets::default(),
             tidied_at: 0,
@@ -111,12 +111,14 @@ impl Controller {
             Input::Mounted(mounted) => self.on_mounted(now, mounted, out),
             Input::Unmounted(dev) => self.on_unmounted(now, *dev, out),
             Input::Exited(tgid) => {
+                self.on_member_exited(*tgid);
                 if let Some(behind) = &mut self.behind {
                     behind.on_exited(*tgid);
                 }
             }
             Input::Tick => self.on_tick(now, out),
             Input::Remembered(list) => self.on_start(now, list),
+            Input::Joined(start, tgid) => self.on_joined(now, *start, *tgid, out),
             Input::History(dev, history) => self.policy.recall(now, dev.volume(), history),
         }
     }
@@ -146,6 +148,7 @@ impl Controller {
             Completed::RememberedRead { ticket, found } => {
                 self.on_remembered_read(now, *ticket, found, out);
             }
+            Completed::Recalled { start, list } => self.on_recalled(*start, list, out),
             Completed::Released { .. }
             | Completed::WroteOut { .. }
             | Completed::Described { .. }
@@ -240,7 +243,7 @@ impl Controller {
             thrashing: self.policy.window_bound(cgroup.group()),
         });
         self.windows.tidy(now);
-        self.let_go_of_start(now, out);
+        self.let_go_of_starts(now, out);
         self.ask_for_remembered(now, out);
         self.keep_remembered_marks(now);
         self.files.forget_before(now.saturating_sub(IDLE_NS), |file| {
@@ -290,7 +293,7 @@ impl Controller {
     /// Totals so far, without those that the body counts.
     pub fn metrics(&self) -> Metrics {
         let (tally, walks) = (self.policy.tally(), self.walks.totals());
-        let remembered = self.remembered_totals();
+        let remembered = self.starts.totals();
         let behind = self.behind.as_ref().map(Behind::totals).unwrap_or_default();
         let accounts = self.volumes.all().map(|dev| self.account_of(dev));
         let (earned_s, spent_s) = accounts

@@ -7,7 +7,8 @@ use readahead::{DeviceCost, Hint, History, Nanos, OpenFileId, PAGE_BYTES, Past, 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{
-    BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey, Target, Tgid, Ticket,
+    BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StartId, StreamKey, Target,
+    Tgid, Ticket,
 };
 
 use crate::listing::{FileMiss, Listing};
@@ -36,10 +37,13 @@ pub enum Input {
     Exited(Tgid),
     /// Nothing happened, but time has passed.
     Tick,
-    /// A command starts: what it read at its last start, in this order, if that is known. Comes once.
+    /// A command starts to which all processes belong: what it read at its last start, in this order, if that is known.
+    /// Comes once.
     Remembered(Vec<RememberedFile>),
     /// How the files of a mounted file system were read before it was mounted, or before bowwave started.
     History(DeviceNumber, Box<History>),
+    /// A process belongs to a start, which may be new. Comes before the first access of the process.
+    Joined(StartId, Tgid),
 }
 
 /// Why an access was reported.
@@ -341,6 +345,13 @@ pub enum Completed {
         ticket: Ticket,
         /// What became of each of its ranges, in their order.
         found: Vec<Found>,
+    },
+    /// A [`Recall`](crate::Command::Recall).
+    Recalled {
+        /// The start.
+        start: StartId,
+        /// What the command read at its last start, in this order; empty if that is not known.
+        list: Vec<RememberedFile>,
     },
 }
 

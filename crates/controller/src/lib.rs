@@ -26,6 +26,7 @@ pub mod behind;
 mod command;
 mod controller;
 mod depth;
+mod entries;
 mod files;
 pub mod ids;
 mod input;
@@ -46,12 +47,13 @@ mod windows;
 
 pub use command::{Command, Interest, Listening, WindowSetting};
 pub use controller::{Charge, Controller, Options};
+pub use entries::{Entries, Entry, EntryKind};
 pub use input::{
     Access, Advice, Attributes, Completed, DeviceFacts, DiskStats, Failure, Input, Kind,
     MemoryStats, Mounted, Origin, Passed, SEEK_BYTES, WindowOutcome,
 };
 pub use learn::FASTEST_DISK_S;
-pub use listing::{DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Listing, Place};
+pub use listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 pub use memory::budget_bytes;
 pub use readahead::Balance;
 pub use remembered::{

@@ -3,7 +3,7 @@
 //! | who | adds |
 //! |---|---|
 //! | the controller | everything but those below |
-//! | the body | `lost_events`, `table_errors`, `cpu_s`, and `limited_reader` of `not_read` |
+//! | the body | `lost_events`, `table_errors`, `cpu_s`, `longest_turn_s`, and `limited_reader` of `not_read` |
 
 use derive_more::Add;
 use readahead::figures;
@@ -66,6 +66,8 @@ figures! {
         pub left_bytes: u64 as Gauge,
         /// CPU time of this bowwave process.
         pub cpu_s: f64 as Counter,
+        /// The longest that events had to wait because bowwave was handling others.
+        pub longest_turn_s: f64 as Gauge,
         /// Accesses for which bowwave read nothing ahead, by reason.
         pub not_read: NotRead,
         /// Requested reads that failed.
@@ -183,6 +185,7 @@ impl Metrics {
     pub fn after(self, before: &Metrics) -> Metrics {
         Metrics {
             most_ahead_bytes: self.most_ahead_bytes.max(before.most_ahead_bytes),
+            longest_turn_s: self.longest_turn_s.max(before.longest_turn_s),
             // Of the whole process, so it counts both already.
             cpu_s: self.cpu_s,
             ..self + *before
@@ -242,14 +245,17 @@ mod tests {
         let of = |number: u64| Metrics {
             reads: number,
             most_ahead_bytes: number,
+            longest_turn_s: number as f64,
             cpu_s: number as f64,
             not_read: NotRead { larger_window: number, ..NotRead::default() },
             ..Metrics::default()
         };
         let totals = of(5).after(&of(2));
         assert_eq!((totals.reads, totals.not_read.larger_window, totals.events), (7, 7, 0));
-        assert_eq!((totals.most_ahead_bytes, totals.cpu_s), (5, 5.0));
-        assert_eq!(of(2).after(&of(5)).most_ahead_bytes, 5);
+        assert_eq!((totals.most_ahead_bytes, totals.longest_turn_s), (5, 5.0));
+        assert_eq!(totals.cpu_s, 5.0);
+        let totals = of(2).after(&of(5));
+        assert_eq!((totals.most_ahead_bytes, totals.longest_turn_s), (5, 5.0));
     }
 
     #[test]

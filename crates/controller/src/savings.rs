@@ -32,7 +32,21 @@ pub(crate) struct Savings {
     of: BTreeMap<DeviceNumber, Saved>,
 }
 
+impl Saved {
+    pub(crate) fn plus(self, other: Saved) -> Saved {
+        Saved { earned_s: self.earned_s + other.earned_s, spent_s: self.spent_s + other.spent_s }
+    }
+}
+
 impl Savings {
+    /// Adds what somebody else has saved and spent.
+    pub(crate) fn add(&mut self, other: &Savings) {
+        for (dev, saved) in &other.of {
+            let own = self.of.entry(*dev).or_default();
+            *own = own.plus(*saved);
+        }
+    }
+
     /// Bytes were requested together, with so many accesses.
     pub(crate) fn spend(
         &mut self,

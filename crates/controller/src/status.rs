@@ -93,7 +93,7 @@ impl Controller {
     /// What reading ahead has saved and cost on a file system.
     pub(crate) fn account_of(&self, dev: DeviceNumber) -> Balance {
         let mut balance = self.policy.account(dev.volume()).unwrap_or_default().balance();
-        for saved in [self.walks.saved_on(dev), self.remembered_saved_on(dev)] {
+        for saved in [self.walks.saved_on(dev), self.starts.saved_on(dev)] {
             balance.earned_s += saved.earned_s;
             balance.spent_s += saved.spent_s;
         }

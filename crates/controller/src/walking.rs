@@ -105,10 +105,16 @@ impl Controller {
     /// are noted as well: it removes marks that it takes for passed, and the start still waits for them.
     fn keep_marks(&mut self, now: Nanos, before: usize, out: &mut Vec<Command>) {
         let mut forgotten = Vec::new();
+        let walker = out[before..].iter().find_map(|command| match command {
+            Command::ReadFiles { tgid, .. } => Some(*tgid),
+            _ => None,
+        });
+        let start = walker.and_then(|tgid| self.starts.of_mut(tgid));
+        let mut start = start.filter(|start| !start.is_over(now));
         for command in &mut out[before..] {
             match command {
                 Command::Mark(file, mark) => {
-                    if let Some(start) = self.start.as_mut().filter(|start| !start.is_over(now)) {
+                    if let Some(start) = &mut start {
                         self.files.make_room(*file, |other| forgotten.push(other));
                         self.files.notes(*file, start.cgroup, now).mark_set(*mark);
                         start.expect(*file, *mark);

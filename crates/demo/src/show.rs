@@ -270,7 +270,7 @@ impl Session {
 impl Series {
     fn of(pattern: &'static Pattern) -> Self {
         let settings = match pattern.work {
-            Work::Beside => TradeOff::SETTINGS,
+            Work::Beside | Work::BesideWalk(_) => TradeOff::SETTINGS,
             _ => Row::SETTINGS,
         };
         let samples = vec![Vec::new(); settings.len()];

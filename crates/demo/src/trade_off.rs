@@ -1,4 +1,4 @@
-//! A random reader beside four streams: what throughput costs in latency.
+//! A random reader beside four streams or a walker: what throughput costs in latency.
 
 use std::fmt::{self, Display};
 
@@ -27,7 +27,7 @@ pub struct Point {
 /// Medians over the rounds that counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Balance {
-    /// MB/s of the four streams together.
+    /// MB/s of the four streams together, or of the walker.
     pub streams_mb_s: f64,
     /// Median latency of the random reader, in milliseconds.
     pub median_ms: f64,

@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let show = |what: &str, ns: f64| println!("{what:<44}{ns:>8.0}");
 
     show("without bowwave", best_ns(&file)?);
-    let mut observer = observe::open(&Scope::Machine, None)?;
+    let mut observer = observe::open(&Scope::Machine, None, &[])?;
     observer.watch_file_system(key(&file)?.dev, Interest::All)?;
     show("bowwave runs, no marks are out", best_ns(&file)?);
     let far = Mark { first: 1 << 20, last: 1 << 20 };
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     observer.listen(key(&file)?, state)?;
     show("marks are out, in this file", best_ns(&file)?);
     drop(observer);
-    let mut observer = observe::open(&Scope::Machine, Some(Watch { least_file_pages: 0 }))?;
+    let mut observer = observe::open(&Scope::Machine, Some(Watch { least_file_pages: 0 }), &[])?;
     observer.watch_file_system(key(&file)?.dev, Interest::All)?;
     observer.look_behind(true)?;
     show("drop-behind looks at other files", best_ns(&file)?);

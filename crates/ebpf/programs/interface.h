@@ -63,7 +63,7 @@ struct event {
 	u8 kind;
 	u8 flags;
 	u8 past;		/* enum past, of an absent page */
-	u8 pad;
+	u8 rule;		/* of a remembered command, from 1; 0: none */
 	u64 mark_first;		/* of an EVENT_MARK: the mark that was touched and removed */
 	u64 mark_last;
 	u64 directory;		/* inode number of the directory, in an EVENT_FILE or an EVENT_MISS of page 0; else 0 */

@@ -325,6 +325,7 @@ struct task_struct {
 	unsigned long maj_flt;
 	char comm[16];
 	struct task_struct *group_leader;
+	struct task_struct *real_parent;
 	struct pid *thread_pid;
 	const struct cred *cred;
 	struct task_io_accounting ioac;

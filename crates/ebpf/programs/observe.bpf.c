@@ -28,6 +28,7 @@
 #include "page_cache.bpf.h"
 #include "pointer.bpf.h"
 #include "spender.bpf.h"
+#include "remembered.bpf.h"
 #include "tasks.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -150,7 +151,7 @@ static __always_inline struct event *begin_event(struct inode *inode, struct fil
 	event->open_file = 0;
 	event->flags = 0;
 	event->past = PAST_UNKNOWN;
-	event->pad = 0;
+	event->rule = spender.is_container ? 0 : remembered_rule();
 	event->mark_first = 0;
 	event->mark_last = 0;
 	event->directory = 0;

@@ -34,7 +34,8 @@ pub fn names() -> [[u8; NAME_BYTES]; 2] {
     [&b"bowwave"[..], own].map(kept)
 }
 
-fn kept(name: &[u8]) -> [u8; NAME_BYTES] {
+/// A name as the kernel keeps it, filled with zeros.
+pub fn kept(name: &[u8]) -> [u8; NAME_BYTES] {
     let mut kept = [0; NAME_BYTES];
     let length = name.len().min(NAME_BYTES - 1);
     kept[..length].copy_from_slice(&name[..length]);

@@ -7,6 +7,8 @@ use controller::behind::{Mode, Rule, RuleError, Rules};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::starts::{Command, CommandError, MOST_COMMANDS};
+
 /// The settings of an administrator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
@@ -16,6 +18,8 @@ pub struct Config {
     pub charge: Charge,
     /// Which streams drop pages behind them.
     pub drop_behind: Rules,
+    /// Commands whose starts are remembered.
+    pub remember: Vec<Command>,
 }
 
 /// Why a text is not a valid configuration.
@@ -35,6 +39,10 @@ enum Fault {
     Relative(PathBuf),
     #[error(transparent)]
     Rule(#[from] RuleError),
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    #[error("at most {MOST_COMMANDS} commands can be remembered")]
+    ManyCommands,
 }
 
 #[derive(Default, Deserialize)]
@@ -43,6 +51,13 @@ struct File {
     path: Vec<Spanned<PathBuf>>,
     charge: Charge,
     drop_behind: DropBehind,
+    remember: Remember,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Remember {
+    command: Vec<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -69,11 +84,19 @@ pub fn parse(text: &str) -> Result<Config, ConfigError> {
     for rule in &file.drop_behind.rule {
         rule.get_ref().check().map_err(|error| at(rule.span().start, error.into()))?;
     }
+    if let Some(command) = file.remember.command.get(MOST_COMMANDS) {
+        return Err(at(command.span().start, Fault::ManyCommands));
+    }
+    let command = |name: Spanned<String>| {
+        name.get_ref().parse().map_err(|error: CommandError| at(name.span().start, error.into()))
+    };
+    let remember = file.remember.command.into_iter().map(command).collect::<Result<_, _>>()?;
     let rules = file.drop_behind.rule.into_iter().map(Spanned::into_inner).collect();
     Ok(Config {
         path: file.path.into_iter().map(Spanned::into_inner).collect(),
         charge: file.charge,
         drop_behind: Rules { mode: file.drop_behind.mode, rules },
+        remember,
     })
 }
 
@@ -97,6 +120,8 @@ mod tests {
             [[drop-behind.rule]]
             cgroup = "/backup.slice"
             mode = "always"
+            [remember]
+            command = ["firefox"]
             "#,
         )
         .expect("it is one");
@@ -105,6 +130,7 @@ mod tests {
         assert_eq!(config.drop_behind.mode, Mode::Never);
         assert_eq!(config.drop_behind.rules[0].cgroup.as_deref(), Some("/backup.slice"));
         assert_eq!(config.drop_behind.rules[0].mode, Mode::Always);
+        assert_eq!(config.remember, ["firefox".parse().expect("a name")]);
         assert_eq!(parse("").expect("nothing is said"), Config::default());
     }
 
@@ -119,6 +145,8 @@ mod tests {
             ("path = [\n\"/srv\",\n\"home\"]\n", ["line 3", "\"home\" is not an absolute path"]),
             ("[[drop-behind.rule]]\npath = \"/x\"\n", ["line 1", "mode"]),
             ("\n[[drop-behind.rule]]\nmode = \"auto\"\n", ["line 2", "command"]),
+            ("\n[remember]\ncommand = [\"a b\"]\n", ["line 3", "\"a b\""]),
+            ("[remember]\nname = \"a\"\n", ["line 2", "name"]),
             ("[drop-behind\n", ["line 1", ""]),
         ] {
             let said = parse(text).unwrap_err().to_string();

@@ -18,7 +18,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use controller::behind::{LEAST_FILE_PAGES, Mode, Rules};
-use controller::ids::BackingId;
+use controller::ids::{BackingId, Tgid};
 use controller::metrics::{Metrics, NotRead};
 use controller::{Charge, Command, Completed, Controller, Input, Mounted, Nanos, Status};
 use ebpf::ObserveError;
@@ -42,6 +42,7 @@ use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
 use crate::places::Places;
 use crate::remembered::{Late, List, Noted};
+use crate::starts::{Remember, Starts};
 use crate::status::{self, Role, Socket};
 
 /// What to manage, and how.
@@ -59,6 +60,8 @@ pub struct Options {
     pub charge: Charge,
     /// Which streams drop pages behind them.
     pub behind: Rules,
+    /// Which commands' starts to remember.
+    pub remember: Remember,
     /// Where to record inputs and commands.
     pub record: Option<Place>,
 }
@@ -133,6 +136,7 @@ pub struct Engine {
     exits: Exits,
     memory: Memory,
     histories: Histories,
+    starts: Starts,
     counted: Counted,
     out: Vec<Command>,
     tick_at: Nanos,
@@ -143,6 +147,8 @@ pub struct Engine {
     table_errors: u64,
     /// Reads that were left to the kernel.
     left_reads: u64,
+    /// The longest that events had to wait.
+    longest_turn: Duration,
     has_restored_windows: bool,
     drops_behind: bool,
     socket: Option<Socket>,
@@ -190,7 +196,7 @@ impl Prepared {
         let Prepared { options, heritage } = self;
         let Heritage { journal, totals: earlier_totals, since } = heritage;
         let watch = watch(&options.behind);
-        let observer = observe::open(&options.scope, watch)?;
+        let observer = observe::open(&options.scope, watch, &options.remember.names())?;
         let answers = Answers::new()?;
         let tables = watch.map(|_| observer.page_tables()).transpose()?;
         let (state, helper) = (options.state.clone(), options.helper);
@@ -214,6 +220,7 @@ impl Prepared {
             recorder.begun(sys::monotonic_ns(), &out);
         }
         let histories = Histories::new(answers.clone());
+        let starts = Starts::new(options.remember, answers.clone());
         let mut engine = Engine {
             observer,
             controller,
@@ -224,6 +231,7 @@ impl Prepared {
             exits: Exits::new()?,
             memory: Memory::default(),
             histories,
+            starts,
             counted: Counted::default(),
             out,
             tick_at: 0,
@@ -232,6 +240,7 @@ impl Prepared {
             histories_kept_at: sys::monotonic_ns(),
             table_errors: 0,
             left_reads: 0,
+            longest_turn: Duration::ZERO,
             has_restored_windows: false,
             drops_behind: watch.is_some(),
             socket: None,
@@ -343,6 +352,7 @@ impl Engine {
             Err(error) => return Err(ObserveError::Lost(error.to_string()).into()),
             Ok(_) => {}
         }
+        let begun = Instant::now();
         let is_ready = |at: usize| !ready[at].revents().is_empty();
         let (is_stopped, is_asked) = (is_ready(0), is_ready(4));
         if !is_stopped {
@@ -351,6 +361,7 @@ impl Engine {
                 self.answer_status();
             }
         }
+        self.longest_turn = self.longest_turn.max(begun.elapsed());
         Ok(is_stopped)
     }
 
@@ -407,6 +418,7 @@ impl Engine {
         self.keep_histories(|_| true);
         let journal = self.restore_windows();
         self.histories.wait();
+        self.starts.wait();
         let metrics = self.metrics();
         match self.recorder.take().map(Recorder::finish) {
             Some(Err(error)) => note(error),
@@ -440,6 +452,10 @@ impl Engine {
         mounts
     }
 
+    fn owned_mounts(&self) -> Vec<Mount> {
+        self.executor.volumes().map(|volume| volume.mount.clone()).collect()
+    }
+
     /// Totals so far, including those of this process's earlier engines.
     pub fn metrics(&self) -> Metrics {
         self.process_totals(self.controller.metrics())
@@ -458,14 +474,14 @@ impl Engine {
     /// # Errors
     /// If a file system does not answer; then does neither.
     pub fn remember(&mut self, list: &List) -> Result<(), Late> {
-        let list = list.on(self.mounts().into_iter().cloned().collect())?;
+        let list = list.on(self.owned_mounts())?;
         self.feed(sys::monotonic_ns(), Input::Remembered(list));
         Ok(())
     }
 
     /// What was noted of the command's start.
     pub fn noted(&self) -> Noted {
-        let mounts = self.mounts().into_iter().cloned().collect();
+        let mounts = self.owned_mounts();
         Noted { files: self.controller.remembered(), mounts }
     }
 
@@ -488,7 +504,8 @@ impl Engine {
         let cpu_s = sys::cpu_seconds();
         let not_read = NotRead { limited_reader: self.left_reads, ..metrics.not_read };
         let table_errors = self.table_errors;
-        let own = Metrics { lost_events, cpu_s, table_errors, not_read, ..metrics };
+        let longest_turn_s = self.longest_turn.as_secs_f64();
+        let own = Metrics { lost_events, cpu_s, table_errors, longest_turn_s, not_read, ..metrics };
         own.after(&self.earlier_totals)
     }
 
@@ -504,7 +521,13 @@ impl Engine {
         for change in self.changes.try_iter().collect::<Vec<_>>() {
             self.on_change(sys::monotonic_ns(), change);
         }
-        for Observed { at, input, spender } in events {
+        for Observed { at, input, spender, command } in events {
+            if let Some(command) = command
+                && let Some(tgid) = reader_of(&input)
+                && let Some(joined) = self.starts.join(at, command, spender.uid, tgid)
+            {
+                self.feed(at, joined);
+            }
             if let Some(input) = self.with_reader_group(at, input, spender) {
                 self.feed(at, input);
             }
@@ -538,6 +561,7 @@ impl Engine {
             self.histories_kept_at = now;
             self.keep_histories(|_| true);
         }
+        self.starts.tidy(now);
         self.report_memory(now);
         self.report_orphaned_windows(now);
     }
@@ -557,6 +581,7 @@ impl Engine {
         let mut out = std::mem::take(&mut self.out);
         self.executor.execute(&out);
         for command in out.drain(..) {
+            self.manage_lists(&command);
             if self.configure_events(&command).is_err() {
                 // An eBPF map was full: some event will not be reported.
                 self.table_errors += 1;
@@ -565,7 +590,19 @@ impl Engine {
         self.out = out;
     }
 
-    /// Carries out the commands about which events to report; the executor carries out the others.
+    /// Carries out the commands about lists of starts.
+    fn manage_lists(&mut self, command: &Command) {
+        match command {
+            Command::Recall(start) => self.starts.recall(*start, self.owned_mounts()),
+            Command::KeepStart { start, files } => {
+                let mounts = self.owned_mounts();
+                self.starts.keep(*start, files, mounts);
+            }
+            _ => {}
+        }
+    }
+
+    /// Carries out the commands about which events to report.
     fn configure_events(&mut self, command: &Command) -> Result<(), ObserveError> {
         match *command {
             Command::Mark(file, mark) => self.observer.set_mark(file, mark),
@@ -674,6 +711,15 @@ impl Drop for Engine {
         if !self.has_restored_windows {
             note_unrestored(&self.restore_windows());
         }
+    }
+}
+
+/// The process that has caused an event.
+fn reader_of(input: &Input) -> Option<Tgid> {
+    match input {
+        Input::Access(access) => Some(access.of.tgid),
+        Input::FileMiss(miss) => Some(miss.of.tgid),
+        _ => None,
     }
 }
 

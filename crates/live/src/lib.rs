@@ -7,7 +7,8 @@
 //!      execute <-------- Read, SetWindow, Release ...   engine: controller  <--- memory   budgets, readers' groups
 //!        a lane for each device                             |               <--- mounted  file systems
 //!        |                                                  |               <--- exits    ended processes
-//!        +------------ Completed -------------------------->+ ------> status   answers `bowwave status`
+//!        +------------ Completed -------------------------->+ <-----> starts   of remembered commands
+//!                                                           '-------> status   answers `bowwave status`
 //! ```
 //!
 //! One thread, the [engine](engine::Engine)'s, runs the controller. It opens no file of a managed file system and waits
@@ -31,6 +32,7 @@ mod pieces;
 pub mod places;
 mod pool;
 pub mod remembered;
+pub mod starts;
 pub mod status;
 
 pub use devices::prober;

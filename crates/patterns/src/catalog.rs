@@ -61,6 +61,10 @@ patterns! {
     "random-beside-4", Nowhere, [LARGEST, STREAMS], Work::Beside,
     "a random 4 KiB reader beside four 64 KiB streams: latency against throughput";
 
+    "random-beside-walk", Nowhere, [LARGEST, SMALL],
+    Work::BesideWalk(&["grep", "-r", "no such words here", "small"]),
+    "a random 4 KiB reader beside grep -r over 2,500 files: latency against throughput";
+
     "random-64k", Nowhere, [LARGE], Work::Reads(|| random(8 * 20 * M / (64 * K), 64 * K, 100 * M)),
     "8 x 20 MB in random aligned 64 KiB reads over 100 MB";
 

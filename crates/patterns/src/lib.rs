@@ -80,6 +80,8 @@ pub enum Work {
     Cats,
     /// A random reader of the first file beside sequential readers of the others.
     Beside,
+    /// A random reader of the first file beside a program that walks through the others.
+    BesideWalk(&'static [&'static str]),
 }
 
 /// The devices on which a pattern is part of the short selection, which runs without `--full`.
@@ -132,14 +134,16 @@ impl Pattern {
                 Some(self.files.iter().map(Files::total_bytes).sum())
             }
             Work::Part(_, bytes) => Some(bytes),
-            Work::Beside => None,
+            Work::Beside | Work::BesideWalk(_) => None,
         }
     }
 
     /// The program that must be installed, if any.
     pub fn program(&self) -> Option<&'static str> {
         match self.work {
-            Work::Program(words) | Work::Part(words, _) => words.first().copied(),
+            Work::Program(words) | Work::Part(words, _) | Work::BesideWalk(words) => {
+                words.first().copied()
+            }
             Work::Copy | Work::CopyTree => Some("cp"),
             Work::Cats => Some("cat"),
             Work::Reads(_)

@@ -22,6 +22,8 @@ use linux::state::{DaemonLock, StateError};
 use live::config::Config;
 use live::engine::{self, Engine, Heritage, Options, Prepared};
 use live::places::Places;
+use live::remembered::Lists;
+use live::starts::Remember;
 use live::status::Role;
 use serde_json::json;
 
@@ -57,6 +59,9 @@ pub(crate) struct Args {
     /// Only restore what a killed daemon had changed.
     #[arg(long, conflicts_with_all = ["record", "json"])]
     recover: bool,
+    /// Folder for what is remembered of the commands in `remember.command` of the configuration.
+    #[arg(long, value_name = "DIR", default_value = linux::state::REMEMBERED)]
+    lists: PathBuf,
     /// Print one JSON object when ready and one at the end, instead of text.
     #[arg(long)]
     json: bool,
@@ -168,6 +173,10 @@ fn start(
         helper: helper::of_this_program(),
         charge: settings.config.charge,
         behind: settings.config.drop_behind.clone(),
+        remember: Remember {
+            commands: settings.config.remember.clone(),
+            lists: Lists::in_folder(&args.lists),
+        },
         record,
     };
     let mut engine = Prepared::new(options, heritage).load().context("cannot start")?;

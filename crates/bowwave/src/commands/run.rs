@@ -25,6 +25,7 @@ use ebpf::observe::Scope;
 use live::engine::{Options, Prepared};
 use live::places::Places;
 use live::remembered::Name;
+use live::starts::Remember;
 use live::status::Role;
 use memory::Memory;
 use recording::Place;
@@ -193,6 +194,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         helper: helper::of_this_program(),
         charge: Charge::Bowwave,
         behind,
+        remember: Remember::nothing(),
         record: record.transpose()?.flatten(),
     };
     Ok(Job {

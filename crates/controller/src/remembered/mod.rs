@@ -7,29 +7,33 @@
 //!       |                                 Completed::RememberedRead: gone, cached or read
 //!       v                                            |
 //!   which pages, in which order                      v
-//!       '---------------------------------> Controller::remembered: the next list
+//!       '---------------------------------> Controller::remembered, KeepStart: the next list
 //! ```
+//!
+//! `bowwave run` has one start, to which all processes belong ([`Input::Remembered`](crate::Input::Remembered)). A daemon
+//! may have several: it tells which process belongs to which ([`Input::Joined`](crate::Input::Joined)). The controller asks for
+//! the list of each ([`Command::Recall`]), and gives the next one once the start has ended ([`Command::KeepStart`]).
 //!
 //! A list may be stale, so nothing is asked for until the command has come to a range of it. Then a start has a small
 //! credit, and earns more with each range that the command uses.
 
 mod range;
 mod start;
+mod starts;
 mod wanted;
 
-use readahead::FileKey;
 use readahead::behind::Span;
+use readahead::{FileKey, Mark};
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 use crate::command::{Command, Interest, Listening};
 use crate::controller::Controller;
-use crate::ids::{DeviceNumber, Ticket};
+use crate::ids::{DeviceNumber, StartId, Tgid, Ticket};
 use crate::input::{Access, Kind};
-use crate::savings::Saved;
 use range::{Range, marks_of};
-use start::RangeRef;
-pub(crate) use start::Start;
+use start::{RangeRef, Start};
+pub(crate) use starts::Starts;
 
 /// Most ranges of a list.
 pub const REMEMBERED_RANGES: usize = 4096;
@@ -93,22 +97,83 @@ pub enum Found {
 }
 
 impl Controller {
-    /// A command starts. `list` is what is remembered of it.
+    /// A command starts to which all processes belong. `list` is what is remembered of it.
     pub(crate) fn on_start(&mut self, now: Nanos, list: &[RememberedFile]) {
-        self.start = Some(Start::new(now, list));
-        self.walks.mark_all(true);
+        self.starts.begin_for_all(now, list);
+        self.walks.mark_all();
     }
 
-    /// Notes an access for the list. Returns `true` if it touched a mark of the list, and so tells the policy nothing.
+    /// A process belongs to a start, which may be new.
+    pub(crate) fn on_joined(
+        &mut self,
+        now: Nanos,
+        start: StartId,
+        tgid: Tgid,
+        out: &mut Vec<Command>,
+    ) {
+        let is_new = self.starts.get(start).is_none();
+        if self.starts.join(now, start, tgid) {
+            self.walks.mark_all_of(tgid, true);
+            out.extend(is_new.then_some(Command::Recall(start)));
+            out.push(Command::WatchProcess(tgid, true));
+        }
+    }
+
+    /// A process has ended, which may belong to a start.
+    pub(crate) fn on_member_exited(&mut self, tgid: Tgid) {
+        self.starts.leave(tgid);
+        self.walks.mark_all_of(tgid, false);
+    }
+
+    /// The list of a start has been read.
+    pub(crate) fn on_recalled(
+        &mut self,
+        start: StartId,
+        list: &[RememberedFile],
+        out: &mut Vec<Command>,
+    ) {
+        let early = self.starts.get_mut(start).map(|start| start.recall(list));
+        for (at, access) in early.unwrap_or_default() {
+            self.on_starting_access(at, &access, out);
+        }
+    }
+
+    /// Notes an access for the list. Returns `true` if it touched a mark of a list, and so tells the policy nothing.
     pub(crate) fn on_starting_access(
         &mut self,
         now: Nanos,
         access: &Access,
         out: &mut Vec<Command>,
     ) -> bool {
-        let Some(start) = &mut self.start else { return false };
+        let id = self.starts.id_of(access.of.tgid);
+        let mark = access.mark.map(|(first, last)| Mark { first, last });
+        let is_lost = mark.is_some_and(|mark| self.starts.lose_mark(id, access.of.file, mark));
+        let heard = id.and_then(|id| self.hear(now, id, access, out));
+        let taken = heard.or(mark.filter(|_| is_lost));
+        if let Some(mark) = taken {
+            let notes = self.files.notes(access.of.file, access.cgroup, now);
+            notes.mark_taken(mark);
+            let listening = Listening { managed: true, ..notes.listening(0) };
+            out.push(Command::Listen(access.of.file, listening));
+        }
+        taken.is_some()
+    }
+
+    /// Notes an access of a process of this start. Returns the mark of the start that it has touched.
+    fn hear(
+        &mut self,
+        now: Nanos,
+        id: StartId,
+        access: &Access,
+        out: &mut Vec<Command>,
+    ) -> Option<Mark> {
+        let head_pages = self.walks.head_pages(access);
+        let start = self.starts.get_mut(id)?;
+        if start.keep_early(now, access) {
+            return None;
+        }
         let (used, before) = (start.used_ranges, start.totals);
-        let mark = start.hear(now, access, self.walks.head_pages(access));
+        let mark = start.hear(now, access, head_pages);
         let has_earned = start.used_ranges > used;
         if start.totals != before
             && let Some(backing) = self.volumes.backing(access.of.file.dev)
@@ -118,16 +183,10 @@ impl Controller {
             let is_spared = access.kind == Kind::Mark && !self.walks.expects(access.of.file);
             start.earn(access.of.file.dev, before, is_spared, &backing.cost());
         }
-        if let Some(mark) = mark {
-            let notes = self.files.notes(access.of.file, access.cgroup, now);
-            notes.mark_taken(mark);
-            let listening = Listening { managed: true, ..notes.listening(0) };
-            out.push(Command::Listen(access.of.file, listening));
-        }
         if has_earned {
-            self.ask_for_remembered(now, out);
+            self.ask_for_list(now, id, out);
         }
-        mark.is_some()
+        mark
     }
 
     /// Remembered ranges were asked for, as far as they could be.
@@ -138,22 +197,27 @@ impl Controller {
         found: &[Found],
         out: &mut Vec<Command>,
     ) {
-        if let Some(start) = &mut self.start {
-            let before = start.totals;
-            if let Some(dev) = start.answered(ticket, found)
-                && let Some(backing) = self.volumes.backing(dev)
-                && let Some(backing) = self.backings.get(backing)
-            {
-                let ranges = found.iter().filter(|found| **found == Found::Read).count();
-                start.spend(dev, ranges as u32, before, &backing.cost());
-            }
-            self.ask_for_remembered(now, out);
+        let Some((id, start)) = self.starts.asking(ticket) else { return };
+        let before = start.totals;
+        if let Some(dev) = start.answered(ticket, found)
+            && let Some(backing) = self.volumes.backing(dev)
+            && let Some(backing) = self.backings.get(backing)
+        {
+            let ranges = found.iter().filter(|found| **found == Found::Read).count();
+            start.spend(dev, ranges as u32, before, &backing.cost());
+        }
+        self.ask_for_list(now, id, out);
+    }
+
+    /// Asks for as much of all lists as their starts have earned and devices and memory leave room for.
+    pub(crate) fn ask_for_remembered(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        for id in self.starts.ids() {
+            self.ask_for_list(now, id, out);
         }
     }
 
-    /// Asks for as much of the list as the start has earned and devices and memory leave room for.
-    pub(crate) fn ask_for_remembered(&mut self, now: Nanos, out: &mut Vec<Command>) {
-        let Some(start) = &self.start else { return };
+    fn ask_for_list(&mut self, now: Nanos, id: StartId, out: &mut Vec<Command>) {
+        let Some(start) = self.starts.get(id) else { return };
         let cgroup = start.cgroup;
         let devs: Vec<DeviceNumber> = start
             .waiting
@@ -168,11 +232,11 @@ impl Controller {
                 continue;
             }
             let Some(means) = self.means(dev, cgroup) else { continue };
-            let Some(start) = &mut self.start else { return };
+            let Some(start) = self.starts.get_mut(id) else { return };
             let ranges = start.next_ranges(dev, &means);
             let chunk = if means.cost.is_serial() { ranges.len().max(1) } else { CHUNK };
             for ranges in ranges.chunks(chunk) {
-                self.ask_for_ranges(now, dev, ranges, out);
+                self.ask_for_ranges(now, id, dev, ranges, out);
             }
         }
     }
@@ -180,11 +244,12 @@ impl Controller {
     fn ask_for_ranges(
         &mut self,
         now: Nanos,
+        id: StartId,
         dev: DeviceNumber,
         ranges: &[RangeRef],
         out: &mut Vec<Command>,
     ) {
-        let Some(start) = &mut self.start else { return };
+        let Some(start) = self.starts.get_mut(id) else { return };
         let ticket = self.tickets.next();
         let mut files: Vec<FilePages> = Vec::new();
         for of_file in ranges.chunk_by(|(one, _), (other, _)| one == other) {
@@ -215,54 +280,53 @@ impl Controller {
         out.push(Command::ReadRemembered { ticket, dev, files });
     }
 
-    /// Lets go of a start whose learning has ended: what it has read in vain takes no room any more.
-    pub(crate) fn let_go_of_start(&mut self, now: Nanos, out: &mut Vec<Command>) {
-        let Some(start) = self.start.as_mut().filter(|start| start.is_over(now)) else { return };
-        self.walks.mark_all(false);
-        for (file, mark) in start.let_go() {
-            let Some(notes) = self.files.get_mut(file) else { continue };
-            notes.mark_taken(mark);
-            if !self.walks.expects(file) {
-                out.push(Command::Listen(file, notes.listening(0)));
+    /// Lets go of starts that are over: what they have read in vain takes no room any more. Those that processes have
+    /// joined end, and their lists are written.
+    pub(crate) fn let_go_of_starts(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        for id in self.starts.ids() {
+            let is_over = self.starts.is_over(now, id);
+            let Some(start) = self.starts.get_mut(id).filter(|_| is_over) else { continue };
+            for (file, mark) in start.let_go() {
+                let Some(notes) = self.files.get_mut(file) else { continue };
+                notes.mark_taken(mark);
+                if !self.walks.expects(file) {
+                    out.push(Command::Listen(file, notes.listening(0)));
+                }
             }
+            if self.starts.of_all().is_some() {
+                self.walks.mark_few();
+                continue;
+            }
+            let files = self.starts.get(id).map(|start| self.list_of(start)).unwrap_or_default();
+            for tgid in self.starts.end(id) {
+                self.walks.mark_all_of(tgid, false);
+            }
+            out.push(Command::KeepStart { start: id, files });
         }
     }
 
     /// A file system is gone.
     pub(crate) fn forget_remembered_volume(&mut self, dev: DeviceNumber) {
-        if let Some(start) = &mut self.start {
-            start.forget_volume(dev);
-        }
+        self.starts.forget_volume(dev);
     }
 
     /// Marks stay for as long as the start may come to them.
     pub(crate) fn keep_remembered_marks(&mut self, now: Nanos) {
-        let Some(start) = &self.start else { return };
-        for file in start.expected(now) {
+        for (file, start) in self.starts.expected(now) {
             self.files.notes(file, start.cgroup, now);
         }
     }
 
-    /// What the next start of the command should read ahead, in this order. Empty if no start was
+    /// What the next start of the command should read ahead, in this order. Empty if no start of all processes was
     /// [reported](crate::Input::Remembered).
     pub fn remembered(&self) -> Vec<RememberedFile> {
-        let gap_pages = |dev| {
+        self.starts.of_all().map(|start| self.list_of(start)).unwrap_or_default()
+    }
+
+    fn list_of(&self, start: &Start) -> Vec<RememberedFile> {
+        start.list(|dev| {
             let backing = self.volumes.backing(dev).and_then(|id| self.backings.get(id));
             backing.map_or(0, |backing| backing.cost().access_pages())
-        };
-        self.start.as_ref().map(|start| start.list(gap_pages)).unwrap_or_default()
-    }
-
-    pub(crate) fn remembered_ahead_bytes(&self) -> u64 {
-        self.start.as_ref().map_or(0, |start| start.ahead_bytes)
-    }
-
-    pub(crate) fn remembered_totals(&self) -> start::Totals {
-        self.start.as_ref().map(|start| start.totals).unwrap_or_default()
-    }
-
-    /// What reading the list ahead has saved and cost on a file system.
-    pub(crate) fn remembered_saved_on(&self, dev: DeviceNumber) -> Saved {
-        self.start.as_ref().map(|start| start.savings.on(dev)).unwrap_or_default()
+        })
     }
 }

@@ -29,6 +29,12 @@ const GROWTH: u64 = 7;
 /// Reads are noted for this long after the start.
 const LEARNING_NS: Nanos = 30_000_000_000;
 
+/// A start ends no sooner: where a command is started all the time, its list is not written each time.
+const SHORTEST_NS: Nanos = 5_000_000_000;
+
+/// Most accesses that are kept until the list has come, which takes milliseconds.
+const MOST_EARLY: usize = 256;
+
 /// What a start may ask for as soon as the command has come to a range of the list: on a disk this takes a tenth of a
 /// second.
 const FIRST_RANGES: u64 = 16;
@@ -75,10 +81,21 @@ pub(crate) struct Totals {
     pub(crate) used_bytes: u64,
 }
 
+impl Totals {
+    pub(super) fn add(&mut self, other: &Totals) {
+        self.ranges += other.ranges;
+        self.bytes += other.bytes;
+        self.used += other.used;
+        self.used_bytes += other.used_bytes;
+    }
+}
+
 /// One start of a command. See the [module](super).
 #[derive(Debug)]
 pub(crate) struct Start {
     began_at: Nanos,
+    /// What it has read before its list has come.
+    early: Option<Vec<(Nanos, Access)>>,
     pub(super) files: BTreeMap<FileKey, File>,
     pub(super) waiting: BTreeMap<DeviceNumber, VecDeque<RangeRef>>,
     batches: BTreeMap<Ticket, Batch>,
@@ -106,6 +123,7 @@ impl Start {
     pub(super) fn new(now: Nanos, list: &[RememberedFile]) -> Self {
         let mut start = Start {
             began_at: now,
+            early: None,
             files: BTreeMap::new(),
             waiting: BTreeMap::new(),
             batches: BTreeMap::new(),
@@ -145,6 +163,27 @@ impl Start {
             start.files.insert(listed.file, file);
         }
         start
+    }
+
+    /// A start whose list will come later, or never.
+    pub(super) fn without_list(now: Nanos) -> Self {
+        Start { early: Some(Vec::new()), ..Start::new(now, &[]) }
+    }
+
+    /// The list has come. Returns what was read before, to be heard again.
+    pub(super) fn recall(&mut self, list: &[RememberedFile]) -> Vec<(Nanos, Access)> {
+        let Some(early) = self.early.take() else { return Vec::new() };
+        *self = Start { cgroup: self.cgroup, ..Start::new(self.began_at, list) };
+        early
+    }
+
+    /// Whether its list has not come yet. Then the access is heard once it has.
+    pub(super) fn keep_early(&mut self, now: Nanos, access: &Access) -> bool {
+        let Some(early) = &mut self.early else { return false };
+        if early.len() < MOST_EARLY {
+            early.push((now, *access));
+        }
+        true
     }
 
     /// Notes an access. Returns the mark of this start that it has touched. A walk of its process reads `head_pages` of
@@ -306,6 +345,31 @@ impl Start {
         }
     }
 
+    /// Another program has touched a mark: whether the command uses those pages will not be known. Returns whether it
+    /// was a mark of this start.
+    pub(super) fn lose_mark(&mut self, key: FileKey, mark: Mark) -> bool {
+        let is_ours = self.marks.remove(&(key, mark.first, mark.last));
+        if is_ours && let Some(file) = self.files.get_mut(&key) {
+            let marked = Span { start: mark.first, end: mark.last + 1 };
+            let size = file.group_size();
+            let touches =
+                |(at, range): (usize, &Range)| range.overlaps(marked).then_some(at / size);
+            let groups: Vec<usize> = file.ranges.iter().enumerate().filter_map(touches).collect();
+            for (at, range) in file.ranges.iter_mut().enumerate() {
+                if range.is_ahead() && groups.contains(&(at / size)) {
+                    self.ahead_ranges -= 1;
+                    self.ahead_bytes -= range.bytes();
+                    range.state = State::Cached;
+                }
+            }
+        }
+        is_ours
+    }
+
+    pub(super) fn has_asked(&self, ticket: Ticket) -> bool {
+        self.batches.contains_key(&ticket)
+    }
+
     /// A mark was set: the first access there will be reported.
     pub(crate) fn expect(&mut self, file: FileKey, mark: Mark) {
         self.marks.insert((file, mark.first, mark.last));
@@ -438,6 +502,11 @@ impl Start {
 
     fn is_learning(&self, now: Nanos) -> bool {
         now.saturating_sub(self.began_at) < LEARNING_NS
+    }
+
+    /// Whether it may end with its processes.
+    pub(super) fn is_old(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.began_at) >= SHORTEST_NS
     }
 
     /// Whether nothing more is concluded from what the command reads.

@@ -2,8 +2,9 @@
 
 use super::directory::Directories;
 use super::traversal::{Row, Traversal};
+use crate::entries::EntryKind;
 use crate::ids::FileKey;
-use crate::listing::{DirectoryRef, EntryKind, EntryRef, Place};
+use crate::listing::{DirectoryRef, EntryRef, Place};
 
 /// A file in a listed directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
-//! Listed directories: their entries in every order, and which files were requested.
+//! Listed directories: how a walk goes through their entries, and which files were requested.
 
 use super::traversal::{Direction, Order, Sort};
 use crate::Nanos;
+use crate::entries::Entries;
 use crate::ids::{CgroupId, DeviceNumber, FileKey, Ticket};
-use crate::listing::{DirectoryRef, Entry, Listing};
+use crate::listing::{DirectoryRef, Listing};
 use crate::shared::Shared;
 
 /// Room for the entries of all listings together: 12 MiB.
@@ -30,11 +31,7 @@ pub(super) struct Directory {
     pub(super) of: DirectoryRef,
     pub(super) parent: Option<DirectoryRef>,
     pub(super) listing: Ticket,
-    pub(super) entries: Vec<Entry>,
-    /// Indices of entries by inode number.
-    by_ino: Vec<u32>,
-    /// Indices of entries by name.
-    by_name: Vec<u32>,
+    pub(super) entries: Entries,
     pub(super) asked: Vec<Asked>,
     /// Misses of files that no stream had requested.
     pub(super) misses: u32,
@@ -46,24 +43,12 @@ pub(super) struct Directory {
 
 impl Directory {
     fn new(now: Nanos, listing: Ticket, told: &Listing) -> Self {
-        let count = told.entries.len();
-        let mut by_ino: Vec<u32> = (0..count as u32).collect();
-        by_ino.sort_unstable_by_key(|at| (told.entries[*at as usize].ino, *at));
-        let mut by_name: Vec<u32> = (0..count as u32).collect();
-        by_name.sort_unstable_by_key(|at| (told.entries[*at as usize].name_rank, *at));
-        let mut entries = told.entries.clone();
-        // Turn ranks into positions, whatever they were.
-        for (rank, at) in by_name.iter().enumerate() {
-            entries[*at as usize].name_rank = rank as u32;
-        }
         Directory {
             of: told.directory,
             parent: told.parent,
             listing,
-            entries,
-            by_ino,
-            by_name,
-            asked: vec![Asked::default(); count],
+            entries: told.entries.clone(),
+            asked: vec![Asked::default(); told.entries.len()],
             misses: 0,
             is_swept: false,
             listed_at: now,
@@ -77,14 +62,7 @@ impl Directory {
 
     /// The index of the first entry with that inode number.
     pub(super) fn find(&self, ino: u64) -> Option<u32> {
-        let place = self.place_by_ino(ino)?;
-        self.by_ino.get(place as usize).copied()
-    }
-
-    fn place_by_ino(&self, ino: u64) -> Option<u32> {
-        let place = self.by_ino.partition_point(|at| self.entries[*at as usize].ino < ino);
-        let found = self.by_ino.get(place).is_some_and(|at| self.entries[*at as usize].ino == ino);
-        found.then_some(place as u32)
+        self.entries.by_ino(self.entries.place_by_ino(ino)?)
     }
 
     /// The position of an entry in an order.
@@ -93,7 +71,7 @@ impl Directory {
         let place = match order.sort {
             Sort::Readdir => entry,
             Sort::Name => about.name_rank,
-            Sort::Inode => self.place_by_ino(about.ino)?,
+            Sort::Inode => self.entries.place_by_ino(about.ino)?,
         };
         Some(self.turned(order.direction, place))
     }
@@ -106,8 +84,8 @@ impl Directory {
         let place = self.turned(order.direction, place);
         match order.sort {
             Sort::Readdir => Some(place),
-            Sort::Name => self.by_name.get(place as usize).copied(),
-            Sort::Inode => self.by_ino.get(place as usize).copied(),
+            Sort::Name => self.entries.by_name(place),
+            Sort::Inode => self.entries.by_ino(place),
         }
     }
 

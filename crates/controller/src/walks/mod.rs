@@ -25,7 +25,7 @@ mod waits;
 mod walker;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use readahead::DeviceCost;
 
@@ -117,6 +117,8 @@ pub(crate) struct Walks {
     marks: Marks,
     streams_begun: u32,
     marks_all: bool,
+    /// Processes whose files are all marked.
+    marks_all_of: BTreeSet<Tgid>,
     totals: Totals,
     savings: Savings,
 }
@@ -131,6 +133,7 @@ impl Default for Walks {
             marks: Shared::with_room(MOST_MARKS),
             streams_begun: 0,
             marks_all: false,
+            marks_all_of: BTreeSet::new(),
             totals: Totals::default(),
             savings: Savings::default(),
         }
@@ -138,10 +141,23 @@ impl Default for Walks {
 }
 
 impl Walks {
-    /// Whether to mark every file that is read ahead from now on, so that each use is reported. Walks draw conclusions
-    /// only from the marks that they would set anyway.
-    pub(crate) fn mark_all(&mut self, marks_all: bool) {
-        self.marks_all = marks_all;
+    /// From now on, marks every file that is read ahead, so that each use is reported. Walks draw conclusions only from
+    /// the marks that they would set anyway.
+    pub(crate) fn mark_all(&mut self) {
+        self.marks_all = true;
+    }
+
+    /// Marks all files that are read ahead for this process from now on, or no more.
+    pub(crate) fn mark_all_of(&mut self, tgid: Tgid, marks_all: bool) {
+        match marks_all {
+            true => self.marks_all_of.insert(tgid),
+            false => self.marks_all_of.remove(&tgid),
+        };
+    }
+
+    /// From now on, marks only the files from which walks draw conclusions.
+    pub(crate) fn mark_few(&mut self) {
+        self.marks_all = false;
     }
 
     /// Whether a walk has marked the file and waits for its use.
@@ -615,7 +631,7 @@ impl Walks {
                 self.marks.insert(group, 1, file, marked);
                 stream.marks.push_back(Marked { number, file, suffix: entry.suffix });
                 mark(file, orders);
-            } else if self.marks_all {
+            } else if self.marks_all || self.marks_all_of.contains(&key.1) {
                 mark(file, orders);
             }
         }

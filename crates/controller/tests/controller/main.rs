@@ -11,6 +11,7 @@ mod properties;
 mod reads;
 mod remembered;
 mod shares;
+mod starts;
 mod strangers;
 mod support;
 mod walks;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use controller::behind::{Mode, Rules};
-use controller::ids::{BackingId, CgroupId, OpenFile, StreamKey, Target, Ticket};
+use controller::ids::{BackingId, CgroupId, OpenFile, StartId, StreamKey, Target, Ticket};
 use controller::{
     Access, Advice, Attributes, Charge, Command, Completed, DeviceFacts, DirectoryRef, DiskStats,
     EntryKind, Failure, FileMiss, Found, Input, Kind, Listing, MemoryStats, Mounted, Nanos,
@@ -422,8 +422,9 @@ fn wild_listing() -> impl Strategy<Value = Listing> {
         (1..8u64, any::<u32>(), 0..3u32, proptest::sample::select(kinds.to_vec())).prop_map(
             |(ino, name_rank, suffix, kind)| controller::Entry { ino, name_rank, suffix, kind },
         );
-    (wild_directory(), proptest::option::of(wild_directory()), vec(entry, 0..20))
-        .prop_map(|(directory, parent, entries)| Listing { directory, parent, entries })
+    (wild_directory(), proptest::option::of(wild_directory()), vec(entry, 0..20)).prop_map(
+        |(directory, parent, entries)| Listing { directory, parent, entries: entries.into() },
+    )
 }
 
 fn wild_file_miss() -> impl Strategy<Value = FileMiss> {
@@ -489,6 +490,8 @@ fn wild_answer() -> BoxedStrategy<Completed> {
             .prop_map(|(ticket, files, bytes)| Completed::FilesRead { ticket, files, bytes }),
         (ticket(), vec(proptest::sample::select(founds.to_vec()), 0..20))
             .prop_map(|(ticket, found)| Completed::RememberedRead { ticket, found }),
+        (0..20u32, vec(wild_remembered(), 0..8))
+            .prop_map(|(start, list)| Completed::Recalled { start: StartId(start), list }),
         stream()
             .prop_map(|stream| Completed::Described { stream, attributes: Attributes::default() }),
         (stream(), proptest::option::of(wild_span()))
@@ -543,6 +546,7 @@ fn wild_input() -> BoxedStrategy<Input> {
         1 => (devs(), wild_history()).prop_map(|(dev, history)| Input::History(dev, history)),
         1 => devs().prop_map(Input::Unmounted),
         1 => (0..3u32).prop_map(Input::Exited),
+        1 => (0..20u32, 0..3u32).prop_map(|(start, tgid)| Input::Joined(StartId(start), tgid)),
         4 => Just(Input::Tick),
     ]
     .boxed()

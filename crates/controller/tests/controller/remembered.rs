@@ -1,8 +1,8 @@
 //! Commands whose start is remembered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use controller::ids::{CgroupId, FileRef, Tgid, Ticket};
+use controller::ids::{CgroupId, FileRef, StartId, Tgid, Ticket};
 use controller::{
     Access, Command, Completed, FilePages, Found, Input, Kind, MemoryStats, Nanos, Options,
     REMEMBERED_RANGES, RememberedFile, RememberedRange, Version,
@@ -16,13 +16,13 @@ use crate::support::{Bench, DEV, MS, SECOND, VOLUME, fault, file, memory, miss, 
 use crate::walks::{Forest, Sort};
 
 /// Pages of each file that a command reads here: less than the kernel's first window.
-const PAGES: u64 = 3;
+pub(crate) const PAGES: u64 = 3;
 
 /// The version of all files: none of them changes.
 const VERSION: Version = Version { bytes: PAGES * PAGE_BYTES, changed_ns: 7 };
 
 /// After this long, learning has ended, and nobody waits for a mark any more.
-const LET_GO: Nanos = 41 * SECOND;
+pub(crate) const LET_GO: Nanos = 41 * SECOND;
 
 /// Ranges that a start may ask for when the command has used one: 16 to begin with, and 8 more for each used range.
 const CREDIT: usize = 24;
@@ -34,25 +34,31 @@ fn listed(ino: u64, ranges: &[Span]) -> RememberedFile {
 }
 
 /// A list of these files with the first [`PAGES`] pages of each.
-fn list(inos: impl IntoIterator<Item = u64>) -> Vec<RememberedFile> {
+pub(crate) fn list(inos: impl IntoIterator<Item = u64>) -> Vec<RememberedFile> {
     inos.into_iter().map(|ino| listed(ino, &[span(0, PAGES)])).collect()
 }
 
-fn inos(list: &[RememberedFile]) -> Vec<u64> {
+pub(crate) fn inos(list: &[RememberedFile]) -> Vec<u64> {
     list.iter().map(|file| file.file.ino).collect()
 }
 
 /// A machine on which a command starts.
-struct Start {
-    bench: Bench,
+pub(crate) struct Start {
+    pub(crate) bench: Bench,
     cached: BTreeSet<u64>,
     gone: BTreeSet<u64>,
     marks: BTreeSet<u64>,
     /// Files that were asked for, in order.
-    asked: Vec<u64>,
+    pub(crate) asked: Vec<u64>,
     batches: usize,
     /// Files that the command waited for.
-    waits: usize,
+    pub(crate) waits: usize,
+    /// What is known of starts that processes join.
+    pub(crate) lists: BTreeMap<StartId, Vec<RememberedFile>>,
+    /// What was to be kept of these.
+    pub(crate) kept: BTreeMap<StartId, Vec<RememberedFile>>,
+    /// Processes whose end is to be reported.
+    pub(crate) watched: BTreeSet<Tgid>,
 }
 
 impl Start {
@@ -71,7 +77,7 @@ impl Start {
         start
     }
 
-    fn idle(bench: Bench) -> Self {
+    pub(crate) fn idle(bench: Bench) -> Self {
         Start {
             bench,
             cached: BTreeSet::new(),
@@ -80,10 +86,13 @@ impl Start {
             asked: Vec::new(),
             batches: 0,
             waits: 0,
+            lists: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            watched: BTreeSet::new(),
         }
     }
 
-    fn tell(&mut self, input: &Input) {
+    pub(crate) fn tell(&mut self, input: &Input) {
         let mut commands = self.bench.on(input);
         while !commands.is_empty() {
             let answers: Vec<Input> =
@@ -104,6 +113,18 @@ impl Start {
                 self.marks.insert(of.ino);
                 None
             }
+            Command::Recall(start) => {
+                let list = self.lists.get(start)?.clone();
+                Some(Input::Completed(Completed::Recalled { start: *start, list }))
+            }
+            Command::KeepStart { start, files } => {
+                self.kept.insert(*start, files.clone());
+                None
+            }
+            Command::WatchProcess(tgid, true) => {
+                self.watched.insert(*tgid);
+                None
+            }
             _ => None,
         }
     }
@@ -120,12 +141,18 @@ impl Start {
 
     /// The command reads these files, one after the other.
     fn reads(&mut self, inos: impl IntoIterator<Item = u64>) {
+        self.process_reads(1, inos);
+    }
+
+    /// A process reads these files, one after the other.
+    pub(crate) fn process_reads(&mut self, tgid: Tgid, inos: impl IntoIterator<Item = u64>) {
         for ino in inos {
             self.bench.now += MS;
             let is_cached = !self.cached.insert(ino);
             let is_marked = self.marks.remove(&ino);
             self.waits += usize::from(!is_cached);
             let access = Access {
+                of: reference(ino, tgid),
                 kind: if is_marked && is_cached { Kind::Mark } else { Kind::Miss },
                 mark: (is_marked && is_cached).then_some((0, PAGES - 1)),
                 request_pages: PAGES as u32,
@@ -150,7 +177,7 @@ impl Start {
 }
 
 /// Inode numbers from 1000 on, in an irregular order.
-fn irregular(files: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn irregular(files: u64) -> impl Iterator<Item = u64> {
     (0..files).map(move |n| 1000 + n * 61 % files)
 }
 

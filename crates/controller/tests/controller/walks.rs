@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use controller::ids::{CgroupId, FileKey, OpenFile, Tgid, Ticket};
 use controller::{
-    Access, Command, Completed, DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Input, Kind,
+    Access, Command, Completed, DirectoryRef, Entries, EntryKind, EntryRef, FileMiss, Input, Kind,
     Listing, MemoryStats, Options, Place,
 };
 use proptest::prelude::*;
@@ -142,7 +142,7 @@ impl Forest {
         Some(Listing {
             directory: directory(ino),
             parent: folder.parent.map(directory),
-            entries: Entry::all(named),
+            entries: Entries::named(named),
         })
     }
 

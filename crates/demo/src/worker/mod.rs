@@ -33,14 +33,14 @@ pub struct Outcome {
     /// Seconds that the readers waited for a processor; of several side by side, the longest.
     #[serde(default)]
     pub waited_s: f64,
-    /// Figures of a random reader beside streams.
+    /// Figures of a random reader beside others.
     pub beside: Option<Beside>,
 }
 
-/// Figures of a random reader and the streams beside it.
+/// Figures of a random reader and the streams or the walker beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
-    /// Bytes that all streams together have read.
+    /// Bytes that all streams together, or the walker, have read.
     pub stream_bytes: u64,
     /// Median latency of the random reads, in milliseconds.
     pub median_ms: f64,
@@ -64,6 +64,7 @@ pub fn perform(pattern: &Pattern, folder: &Path) -> io::Result<Outcome> {
         Work::CopyTree => program::copy_tree(pattern.files[0].name, folder, &paths),
         Work::Cats => program::cats(&paths),
         Work::Beside => beside::read(&paths[0], &paths[1..]),
+        Work::BesideWalk(words) => beside::read_beside_walk(&paths, words, folder),
     }?;
     let waited_s = outcome.waited_s + (waits::own_thread() - waited_before).seconds();
     Ok(Outcome { waited_s, ..outcome })

@@ -16,6 +16,13 @@ use crate::leftovers::memory_folder;
 /// Bytes per read of a program's output. A pipe holds 64 KiB unless it is enlarged; larger reads save calls.
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// Starts a walker in `folder`, after looking up its files, because look-ups do not depend on read-ahead.
+pub(super) fn start_walker(words: &[&str], folder: &Path, files: &[PathBuf]) -> io::Result<Child> {
+    look_up(files)?;
+    let mut walker = Command::new(words[0]);
+    walker.args(&words[1..]).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+}
+
 /// Runs a program in `folder` and reads its output, since GNU tar reads nothing if its output is discarded. Looks up
 /// its files first, because look-ups do not depend on read-ahead.
 pub(super) fn run(words: &[&str], folder: &Path, files: &[PathBuf]) -> io::Result<Outcome> {

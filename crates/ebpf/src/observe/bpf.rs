@@ -24,7 +24,7 @@ use readahead::{DeviceNumber, FileKey, Mark};
 
 use super::descendants::{self, FollowedTasks};
 use super::layout::{self, bytes_of};
-use super::{Observed, Observer, Scope, Watch};
+use super::{CommandName, Observed, Observer, Scope, Watch};
 use crate::error::ObserveError;
 use crate::kernel::{DiskHook, Features, Hook, Hooks};
 use crate::open_file;
@@ -57,14 +57,18 @@ fn lost(error: libbpf_rs::Error) -> ObserveError {
 }
 
 impl BpfObserver {
-    pub(super) fn open(scope: &Scope, behind: Option<Watch>) -> Result<Self, ObserveError> {
+    pub(super) fn open(
+        scope: &Scope,
+        behind: Option<Watch>,
+        remembered: &[CommandName],
+    ) -> Result<Self, ObserveError> {
         warnings::begin();
         open_file::load_meanwhile();
         // The skeleton borrows this object for as long as the process observes, so one small leak does no harm.
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = ObserveSkelBuilder::default().open(object).map_err(refused)?;
-        configure(&mut open, scope, behind).map_err(refused)?;
+        configure(&mut open, scope, behind, remembered).map_err(refused)?;
         let mut skeleton = open.load().map_err(refused)?;
         if let Scope::Process(pid) = scope {
             skeleton.maps.tasks.add(*pid)?;
@@ -128,6 +132,7 @@ fn configure(
     open: &mut skeleton::OpenObserveSkel<'_>,
     scope: &Scope,
     behind: Option<Watch>,
+    remembered: &[CommandName],
 ) -> libbpf_rs::Result<()> {
     let hooks = Features::detect().hooks;
     let constants = open.maps.rodata_data.as_deref_mut().expect("the object has constants");
@@ -135,10 +140,11 @@ fn configure(
     constants.only_tasks = matches!(scope, Scope::Process(_));
     constants.drops_behind = behind.is_some();
     constants.least_file_pages = behind.map_or(0, |watch| watch.least_file_pages);
-    constants.own_names = program::names().map(|name| {
-        let (words, _) = name.as_chunks();
-        [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
-    });
+    constants.own_names = program::names().map(words);
+    for (place, name) in constants.remembered_commands.iter_mut().zip(remembered) {
+        *place = words(*name);
+        constants.remembered_count += 1;
+    }
     constants.knows_reads_by_bio = hooks.disks == DiskHook::Bio;
     choose_programs(&mut open.progs, &hooks, behind.is_some());
     if behind.is_none() {
@@ -149,6 +155,11 @@ fn configure(
         shrink_maps(open, behind.is_some())?;
     }
     Ok(())
+}
+
+fn words(name: CommandName) -> [u64; 2] {
+    let (words, _) = name.as_chunks();
+    [u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]
 }
 
 /// Chooses which programs to load, and which of them to attach at once. A program whose hook the kernel lacks would
@@ -364,7 +375,7 @@ mod tests {
         let mut pids = output.lines().map(|line| line.expect("a line").parse::<u32>());
         let mut pid = || pids.next().expect("it tells one").expect("a process id");
         let before = pid();
-        let observer = BpfObserver::open(&Scope::Process(shell.id()), None);
+        let observer = BpfObserver::open(&Scope::Process(shell.id()), None, &[]);
         let Ok(observer) = observer else {
             drop(input);
             shell.wait().expect("it ends");

@@ -145,7 +145,7 @@ mod tests {
             crate::skip("drop-behind does not work here, or the temporary folder is on no disk");
             return None;
         };
-        match BpfObserver::open(&Scope::Machine, Some(Watch { least_file_pages: 0 })) {
+        match BpfObserver::open(&Scope::Machine, Some(Watch { least_file_pages: 0 }), &[]) {
             Ok(mut observer) => {
                 observer.watch_file_system(mount.dev, Interest::All).expect("watched");
                 observer.look_behind(true).expect("looking");

@@ -76,7 +76,8 @@ pub(super) fn decode_event(bytes: &[u8]) -> impl Iterator<Item = Observed> {
     let inputs = read(bytes).map(|event| {
         let both = [file_miss(&event).map(Input::FileMiss), access_or_passed(&event)];
         let spender = Spender { cgroup: event.spender_cgroup, uid: event.spender_uid };
-        let observed = move |input| Observed { at: event.now_ns, input, spender };
+        let command = usize::from(event.rule).checked_sub(1);
+        let observed = move |input| Observed { at: event.now_ns, input, spender, command };
         both.into_iter().flatten().map(observed)
     });
     inputs.into_iter().flatten()
@@ -225,10 +226,12 @@ mod tests {
             past: 3,
             spender_uid: 1000,
             spender_cgroup: 5,
+            rule: 2,
             ..event::default()
         };
-        let spenders: Vec<_> = decode_event(bytes_of(&fault)).map(|it| it.spender).collect();
-        assert_eq!(spenders, [Spender { cgroup: 5, uid: 1000 }]);
+        let whose: Vec<_> =
+            decode_event(bytes_of(&fault)).map(|it| (it.spender, it.command)).collect();
+        assert_eq!(whose, [(Spender { cgroup: 5, uid: 1000 }, Some(1))]);
         let [(7, Input::Access(access))] = decoded(&fault)[..] else { panic!("an access") };
         assert_eq!(access.of.file.ino, 131);
         assert_eq!(access.of.file.dev, DeviceNumber { major: 7, minor: 3 });

@@ -18,6 +18,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use controller::{DiskStats, Input, Interest, Listening, Nanos};
+use linux::program;
 use readahead::{DeviceNumber, FileKey, Mark};
 
 use crate::error::{ObserveError, check_machine};
@@ -45,6 +46,9 @@ pub struct Spender {
     pub uid: u32,
 }
 
+/// A process's name, as the kernel keeps it: filled with zeros.
+pub type CommandName = [u8; program::NAME_BYTES];
+
 /// What an event tells.
 #[derive(Clone, Debug)]
 pub struct Observed {
@@ -54,6 +58,8 @@ pub struct Observed {
     pub input: Input,
     /// Who has caused it.
     pub spender: Spender,
+    /// The command, of those that are remembered, that the process or one of its ancestors has the name of.
+    pub command: Option<usize>,
 }
 
 /// A source of events about reads. Its methods fail with [`ObserveError::Lost`] if the source stops answering.
@@ -99,20 +105,28 @@ pub trait Observer: BehindSource {
 /// The number of slots for disks, as in programs/interface.h. Reads of further disks are managed without counters.
 pub const DISK_SLOTS: usize = 64;
 
-/// Opens the best source that this kernel and build offer; without `behind`, one without drop-behind.
+/// Most commands whose starts are remembered, as in programs/remembered.bpf.h.
+pub const REMEMBERED_COMMANDS: usize = 16;
+
+/// Opens the best source that this kernel and build offer; without `behind`, one without drop-behind. Events of processes
+/// with one of these names, and of their descendants, say so.
 ///
 /// # Errors
 /// [`ObserveError::InContainer`] in a PID namespace, [`ObserveError::PageSize`] where pages are not 4 KiB,
 /// [`ObserveError::LockedDown`] where the kernel forbids it,
 /// [`ObserveError::NotBuilt`] without the `bpf` feature, [`ObserveError::Refused`] without the privilege or the
 /// kernel's support.
-pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, ObserveError> {
+pub fn open(
+    scope: &Scope,
+    behind: Option<Watch>,
+    remembered: &[CommandName],
+) -> Result<Box<dyn Observer>, ObserveError> {
     check_machine()?;
     #[cfg(feature = "bpf")]
-    return Ok(Box::new(bpf::BpfObserver::open(scope, behind)?));
+    return Ok(Box::new(bpf::BpfObserver::open(scope, behind, remembered)?));
     #[cfg(not(feature = "bpf"))]
     {
-        let _ = (scope, behind);
+        let _ = (scope, behind, remembered);
         Err(ObserveError::NotBuilt)
     }
 }
@@ -123,7 +137,8 @@ pub fn open(scope: &Scope, behind: Option<Watch>) -> Result<Box<dyn Observer>, O
 /// As [`open`].
 pub fn try_out() -> Result<(), ObserveError> {
     let behind = Features::detect().hooks.can_drop_behind();
-    open(&Scope::Machine, behind.then_some(Watch { least_file_pages: 0 }))?.look_behind(behind)?;
+    let behind_all = behind.then_some(Watch { least_file_pages: 0 });
+    open(&Scope::Machine, behind_all, &program::names())?.look_behind(behind)?;
     match open_file::can_look() {
         true => Ok(()),
         false => Err(ObserveError::Refused("the program that looks at open files".into())),

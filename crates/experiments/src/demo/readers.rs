@@ -80,7 +80,7 @@ pub(super) fn run(
             let ops = [close].into_iter().chain(touches(opens[0], order(), 0));
             vec![machine.spawn(0, Listed(ops.collect::<Vec<_>>().into_iter()))]
         }
-        Work::Beside => return beside(machine, pattern, &opens, unit),
+        Work::Beside | Work::BesideWalk(_) => return beside(machine, pattern, &opens, unit),
         Work::Program(_) | Work::Part(..) | Work::Copy | Work::CopyTree | Work::Cats => {
             let program = &workload.programs[pattern.program().unwrap_or_default()];
             let bytes = pattern.files[0].bytes;

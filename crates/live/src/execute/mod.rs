@@ -153,7 +153,7 @@ impl Executor {
         self.volumes.values().map(|volume| &**volume)
     }
 
-    /// Carries out these commands, except those about which events to report.
+    /// Carries out these commands, except those about which events to report and those about lists of starts.
     pub(crate) fn execute(&mut self, commands: &[Command]) {
         for command in commands {
             self.execute_one(command);
@@ -202,7 +202,9 @@ impl Executor {
             | Command::LookBehind(_)
             | Command::Touched(_)
             | Command::ForgetStream(_)
-            | Command::WatchProcess(..) => {}
+            | Command::WatchProcess(..)
+            | Command::Recall(_)
+            | Command::KeepStart { .. } => {}
         }
     }
 

@@ -1,12 +1,14 @@
 //! Any input and any command, for property tests.
 
 use controller::ids::{
-    BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StreamKey, Target, Ticket,
+    BackingId, CgroupId, DeviceNumber, FileKey, FileRef, OpenFile, StartId, StreamKey, Target,
+    Ticket,
 };
 use controller::{
     Access, Advice, Attributes, Command, Completed, DeviceFacts, DirectoryRef, DiskStats, Entry,
     EntryKind, EntryRef, Failure, FileMiss, Input, Interest, Kind, Listening, Listing, MemoryStats,
-    Mounted, Origin, Passed, Place, WindowOutcome, WindowSetting,
+    Mounted, Origin, Passed, Place, RememberedFile, RememberedRange, Version, WindowOutcome,
+    WindowSetting,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -171,8 +173,9 @@ fn listing() -> impl Strategy<Value = Listing> {
         prop_oneof![Just(EntryKind::File), Just(EntryKind::Directory), Just(EntryKind::Other)];
     let entry = (any::<u64>(), any::<u32>(), any::<u32>(), kind)
         .prop_map(|(ino, name_rank, suffix, kind)| Entry { ino, name_rank, suffix, kind });
-    (directory(), of(directory()), vec(entry, 0..5))
-        .prop_map(|(directory, parent, entries)| Listing { directory, parent, entries })
+    (directory(), of(directory()), vec(entry, 0..5)).prop_map(|(directory, parent, entries)| {
+        Listing { directory, parent, entries: entries.into() }
+    })
 }
 
 fn file_miss() -> impl Strategy<Value = FileMiss> {
@@ -232,7 +235,20 @@ fn completed() -> impl Strategy<Value = Completed> {
             .prop_map(|(stream, attributes)| Completed::Described { stream, attributes }),
         (stream(), of(span())).prop_map(|(stream, span)| Completed::Touched { stream, span }),
         (any::<u32>(), file()).prop_map(|(entry, file)| Completed::LeftBehind { entry, file }),
+        (any::<u32>(), vec(remembered(), 0..3))
+            .prop_map(|(start, list)| Completed::Recalled { start: StartId(start), list }),
     ]
+}
+
+fn remembered() -> impl Strategy<Value = RememberedFile> {
+    let version = of(any::<(u64, i64)>());
+    let version =
+        version.prop_map(|it| it.map(|(bytes, changed_ns)| Version { bytes, changed_ns }));
+    let range = (span(), any::<u8>())
+        .prop_map(|(pages, starts_in_vain)| RememberedRange { pages, starts_in_vain });
+    (file(), any::<u32>(), version, vec(range, 0..3)).prop_map(
+        |(file, generation, version, ranges)| RememberedFile { file, generation, version, ranges },
+    )
 }
 
 /// Any input.
@@ -247,6 +263,7 @@ pub(crate) fn input() -> impl Strategy<Value = Input> {
         2 => mounted().prop_map(Input::Mounted),
         1 => device().prop_map(Input::Unmounted),
         1 => (0..4u32).prop_map(Input::Exited),
+        1 => any::<(u32, u32)>().prop_map(|(start, tgid)| Input::Joined(StartId(start), tgid)),
         2 => Just(Input::Tick),
     ]
 }
@@ -306,6 +323,9 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
             Command::ReadFiles { ticket, dev, tgid, files, head_pages, most_bytes }
         }),
         (stream(), file_ref()).prop_map(|(stream, of)| Command::Describe(stream, of)),
+        any::<u32>().prop_map(|start| Command::Recall(StartId(start))),
+        (any::<u32>(), vec(remembered(), 0..3))
+            .prop_map(|(start, files)| Command::KeepStart { start: StartId(start), files }),
         stream().prop_map(Command::Touched),
         stream().prop_map(Command::ForgetStream),
         any::<(u32, bool)>().prop_map(|(tgid, watched)| Command::WatchProcess(tgid, watched)),

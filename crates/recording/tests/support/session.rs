@@ -133,7 +133,7 @@ impl Session {
                         suffix: 0,
                         kind: EntryKind::File,
                     };
-                    let entries = (0..64).map(entry).collect();
+                    let entries = (0..64).map(entry).collect::<Vec<_>>().into();
                     let listing = Some(Listing { directory, parent: None, entries });
                     Completed::Listed { ticket, listing }
                 }

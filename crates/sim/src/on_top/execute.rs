@@ -72,7 +72,9 @@ impl Machine {
             | Command::LookBehind(_)
             | Command::Touched(_)
             | Command::ForgetStream(_)
-            | Command::WatchProcess(..) => return,
+            | Command::WatchProcess(..)
+            | Command::Recall(_)
+            | Command::KeepStart { .. } => return,
         };
         self.answer(now, &Input::Completed(completed));
     }

@@ -216,6 +216,8 @@ impl Body {
             }
             // `account` sets marks, in the cache. The device's cost is known.
             Command::Mark(..) | Command::Probe(_) | Command::Remember(..) => {}
+            // All processes belong to the start that `begin_start` reports.
+            Command::Recall(_) | Command::KeepStart { .. } => {}
             Command::Read { .. }
             | Command::List { .. }
             | Command::ReadFiles { .. }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use controller::ids::{FileKey, Tgid, Ticket};
 use controller::{
-    Completed, DirectoryRef, Entry, EntryKind, EntryRef, FileMiss, Input, Listing, Place,
+    Completed, DirectoryRef, Entries, EntryKind, EntryRef, FileMiss, Input, Listing, Place,
 };
 use readahead::{Cause, Nanos, PAGE_BYTES};
 
@@ -72,7 +72,7 @@ impl Machine {
         Listing {
             directory: reference(directory),
             parent: self.directories.parent(directory).map(reference),
-            entries: Entry::all(named),
+            entries: Entries::named(named),
         }
     }
 

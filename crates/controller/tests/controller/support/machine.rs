@@ -436,6 +436,7 @@ impl Machine {
             Command::ReadRemembered { ticket, .. } => {
                 Completed::RememberedRead { ticket: *ticket, found: Vec::new() }
             }
+            Command::Recall(start) => Completed::Recalled { start: *start, list: Vec::new() },
             Command::Release { ticket, of, span, .. } => self.release(*ticket, of.file.ino, *span),
             other => unreachable!("{other:?} has no answer"),
         }

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use controller::{Completed, DirectoryRef, Entry, EntryKind, Listing, Place};
+use controller::{Completed, DirectoryRef, Entries, EntryKind, Listing, Place};
 use linux::acting_as::Rights;
 use linux::io_priority::take_priority_of;
 use linux::mounts::Mount;
@@ -63,7 +63,7 @@ fn open(
     }
 }
 
-fn entries(opened: OwnedFd, directory: DirectoryRef) -> io::Result<(Vec<Entry>, Names)> {
+fn entries(opened: OwnedFd, directory: DirectoryRef) -> io::Result<(Entries, Names)> {
     let (mut names, mut kinds) = (Names::new(directory), Vec::new());
     let again = opened.try_clone()?;
     directories::for_each_entry(opened, |name, ino, kind| {
@@ -80,7 +80,7 @@ fn entries(opened: OwnedFd, directory: DirectoryRef) -> io::Result<(Vec<Entry>, 
         kinds.len() < MOST_ENTRIES
     })?;
     let entry = |(at, kind)| names.get(at).map(|(name, ino)| (name.to_bytes(), ino, kind));
-    let entries = Entry::all((0..).zip(kinds).filter_map(entry));
+    let entries = Entries::named((0..).zip(kinds).filter_map(entry));
     Ok((entries, names))
 }
 
