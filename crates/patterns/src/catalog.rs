@@ -20,6 +20,8 @@ const CATS: Files = Files { name: "cat", count: 10, bytes: 20 * M, per_folder: 0
 const STREAMS: Files = Files { name: "stream", count: 4, bytes: 200 * M, per_folder: 0 };
 /// 2,500 small files in 50 folders, as in a source tree.
 const SMALL: Files = Files { name: "small", count: 2500, bytes: 12 * K, per_folder: 50 };
+/// A tree that takes bowwave some seconds beside another reader.
+const MANY: Files = Files { name: "many", count: 10_000, ..SMALL };
 /// A copy of `SMALL`.
 const COPY: Files = Files { name: "small-copy", ..SMALL };
 
@@ -60,10 +62,6 @@ patterns! {
 
     "random-beside-4", Nowhere, [LARGEST, STREAMS], Work::Beside,
     "a random 4 KiB reader beside four 64 KiB streams: latency against throughput";
-
-    "random-beside-walk", Nowhere, [LARGEST, SMALL],
-    Work::BesideWalk(&["grep", "-r", "no such words here", "small"]),
-    "a random 4 KiB reader beside grep -r over 2,500 files: latency against throughput";
 
     "random-64k", Nowhere, [LARGE], Work::Reads(|| random(8 * 20 * M / (64 * K), 64 * K, 100 * M)),
     "8 x 20 MB in random aligned 64 KiB reads over 100 MB";
@@ -190,6 +188,10 @@ patterns! {
 
     "archive-members", Nowhere, [LARGER], Work::Reads(|| archive_members(700 * M)),
     "50 random members of an archive of 700 MB, 8 to 256 KiB each, after its index";
+
+    "random-beside-walk", Nowhere, [LARGEST, MANY],
+    Work::BesideWalk(&["grep", "-r", "no such words here", "many"]),
+    "a random 4 KiB reader beside grep -r over 10,000 files of 12 KiB: latency against throughput";
 }
 
 const PYTHON_SCAN: &str = "\
