@@ -11,6 +11,7 @@ use crate::Nanos;
 use crate::backings::Backing;
 use crate::command::Command;
 use crate::controller::{Charge, Controller};
+use crate::depth::Readers;
 use crate::ids::BackingId;
 use crate::input::{Access, Kind};
 use crate::memory::Room;
@@ -81,9 +82,10 @@ impl Controller {
     /// Asks the policy what to do about an access, and issues the commands.
     fn decide(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
         let Some(id) = self.volumes.backing(access.of.file.dev) else { return };
-        let files = &self.files;
+        let (files, walks) = (&self.files, &self.walks);
+        let readers = || Readers { streams: files.streams(now), walkers: walks.walkers_at(now) };
         let Some(backing) = self.backings.get_mut(id) else { return };
-        if backing.steer(now, || files.managed(now), out) {
+        if backing.steer(now, readers, out) {
             self.watch_volumes_on(id, out);
         }
         let (room, lack) = self.room_for(now, access);

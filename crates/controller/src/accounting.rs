@@ -49,7 +49,7 @@ impl Controller {
         let forget = |other| out.push(Command::Listen(other, Listening::default()));
         self.files.make_room(file, forget);
         let notes = self.files.notes(file, access.cgroup, now);
-        let is_news = self.plan.is_recognised() && notes.recognised();
+        let is_news = self.plan.is_recognised() && notes.recognised(access.file_bytes);
         if let Some((first, last)) = access.mark {
             notes.mark_taken(Mark { first, last });
         }
@@ -76,7 +76,7 @@ impl Controller {
                 }
             }
             Decided::Read | Decided::LeftToKernel => {
-                notes.recognised();
+                notes.recognised(access.file_bytes);
                 let bytes = self.plan.pages() * PAGE_BYTES;
                 notes.read_ahead(bytes);
                 self.metrics.reads += 1;

@@ -10,7 +10,7 @@ use readahead::{DeviceCost, PAGE_BYTES};
 
 use crate::Nanos;
 use crate::command::{Command, Interest};
-use crate::depth::Depth;
+use crate::depth::{Depth, Readers};
 use crate::ids::{BackingId, FileKey, Ticket};
 use crate::input::{DeviceFacts, DiskStats, Origin};
 use crate::learn::{FASTEST_DISK_S, Learner};
@@ -113,6 +113,13 @@ impl Backing {
         self.cost.is_serial() && self.cost.latency_s >= FASTEST_DISK_S
     }
 
+    /// Bytes that the device would transfer in the time of one access, while foreground readers hold its depth down:
+    /// what a small file costs them. Otherwise 0, as nobody waits.
+    pub(crate) fn access_bytes(&self) -> u64 {
+        let access_s = self.cost.latency_s / self.cost.concurrency.max(1.0);
+        if self.depth.is_held_down() { (access_s * self.cost.bandwidth) as u64 } else { 0 }
+    }
+
     /// Bytes that were requested and have not arrived.
     pub(crate) fn in_flight_bytes(&self) -> u64 {
         self.outstanding.bytes.saturating_add(self.stats.our_bytes_in_flight)
@@ -132,16 +139,16 @@ impl Backing {
         self.outstanding.add(ticket, Batch { file, bytes });
     }
 
-    /// Adjusts the depth to how long other readers waited, and a guessed cost to how long reads took. `streams` counts
-    /// the managed readers. Returns whether [`interest`](Self::interest) has changed.
+    /// Adjusts the depth to how long other readers waited, and a guessed cost to how long reads took. `readers` counts
+    /// the managed ones. Returns whether [`interest`](Self::interest) has changed.
     pub(crate) fn steer(
         &mut self,
         now: Nanos,
-        streams: impl FnOnce() -> u64,
+        readers: impl FnOnce() -> Readers,
         out: &mut Vec<Command>,
     ) -> bool {
         if self.depth.is_due(now) {
-            self.depth.steer(now, &self.stats, streams(), &self.cost);
+            self.depth.steer(now, &self.stats, readers(), &self.cost);
         }
         let before = self.interest();
         let learned = self.learner.as_mut().and_then(|l| l.correct(&self.cost, &self.stats));

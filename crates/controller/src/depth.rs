@@ -8,7 +8,8 @@
 //!
 //! More depth raises throughput (fewer device accesses for the same bytes) and the latency of other readers. The stock
 //! kernel defines "too late": beside `n` streams, each with two windows of 128 KiB queued, a foreground read waits
-//! behind about one window of each.
+//! behind about one window of each. Beside a program that walks through small files, it waits for the rest of one small
+//! request.
 
 use readahead::DeviceCost;
 
@@ -17,6 +18,12 @@ use crate::input::DiskStats;
 
 /// The kernel's default window. A foreground read finds about one of each stream in the queue.
 const KERNEL_WINDOW_BYTES: f64 = 131_072.0;
+
+/// The kernel reads so much of a small file at first.
+const SMALL_WINDOW_BYTES: f64 = 16_384.0;
+
+/// Of a request that is under way, so much is left on average.
+const REST: f64 = 0.5;
 
 /// Less is not worth a device access.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -36,6 +43,15 @@ const STEP_NS: Nanos = 50_000_000;
 /// Foreground reads hold the depth down for this long, and at least for twice as long as the last ones have waited: the
 /// next one may be waiting now, and counts only when it is done.
 const CALM_NS: Nanos = 1_000_000_000;
+
+/// Those for whom bowwave reads ahead at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Readers {
+    /// Files that are read as streams.
+    pub(crate) streams: u64,
+    /// Programs that walk through small files.
+    pub(crate) walkers: u64,
+}
 
 /// The depth of one device.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +93,19 @@ impl Depth {
         now.saturating_sub(self.stepped_at) >= STEP_NS
     }
 
-    /// Adjusts the depth to how long foreground reads have waited since the last step, beside `streams` managed
-    /// readers.
-    pub(crate) fn steer(&mut self, now: Nanos, stats: &DiskStats, streams: u64, cost: &DeviceCost) {
+    /// Whether foreground readers make it less than all.
+    pub(crate) fn is_held_down(&self) -> bool {
+        self.limit < self.most
+    }
+
+    /// Adjusts the depth to how long foreground reads have waited since the last step, beside these readers.
+    pub(crate) fn steer(
+        &mut self,
+        now: Nanos,
+        stats: &DiskStats,
+        readers: Readers,
+        cost: &DeviceCost,
+    ) {
         if !self.is_due(now) {
             return;
         }
@@ -91,7 +117,7 @@ impl Depth {
             self.foreground_at = now;
             self.calm_ns = CALM_NS.max(each_ns.saturating_mul(2));
             let waited_s = waited_ns as f64 * 1e-9 / reads as f64;
-            if waited_s > stock_wait_s(streams, cost) { 0.75 } else { 1.125 }
+            if waited_s > stock_wait_s(readers, cost) { 0.75 } else { 1.125 }
         } else if now.saturating_sub(self.foreground_at) > self.calm_ns {
             2.0
         } else {
@@ -106,16 +132,24 @@ fn most_bytes(cost: &DeviceCost) -> f64 {
     (MOST_QUEUED_S * cost.bandwidth).clamp(8.0 * LEAST_BYTES as f64, MOST_BYTES as f64)
 }
 
-/// How long a foreground read waits on the stock kernel beside `streams` sequential readers.
-fn stock_wait_s(streams: u64, cost: &DeviceCost) -> f64 {
-    let window_s = cost.latency_s + KERNEL_WINDOW_BYTES / cost.bandwidth;
-    let ahead_of_it = (streams as f64 / cost.concurrency.max(1.0)).max(1.0);
+/// How long a foreground read waits on the stock kernel beside these readers.
+fn stock_wait_s(Readers { streams, walkers }: Readers, cost: &DeviceCost) -> f64 {
+    let is_only_walked = streams == 0 && walkers > 0;
+    let (window_bytes, least_ahead) =
+        if is_only_walked { (SMALL_WINDOW_BYTES, REST) } else { (KERNEL_WINDOW_BYTES, 1.0) };
+    let window_s = cost.latency_s + window_bytes / cost.bandwidth;
+    let ahead_of_it =
+        ((streams as f64 + REST * walkers as f64) / cost.concurrency.max(1.0)).max(least_ahead);
     (ahead_of_it + 1.0) * window_s
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn streams(streams: u64) -> Readers {
+        Readers { streams, walkers: 0 }
+    }
 
     fn foreground(reads: u64, ms_each: u64) -> DiskStats {
         DiskStats {
@@ -129,7 +163,7 @@ mod tests {
     fn depth_falls_while_foreground_reads_wait_longer_than_on_the_stock_kernel() {
         let mut depth = Depth::new(&DeviceCost::DISK);
         for step in 1..=40 {
-            depth.steer(step * STEP_NS, &foreground(step * 2, 300), 4, &DeviceCost::DISK);
+            depth.steer(step * STEP_NS, &foreground(step * 2, 300), streams(4), &DeviceCost::DISK);
         }
         assert_eq!(depth.limit_bytes(), LEAST_BYTES);
     }
@@ -139,7 +173,12 @@ mod tests {
         let mut depth = Depth::new(&DeviceCost::DISK);
         for step in 1..=30 * 40 {
             // One read is done after each 1.5 s.
-            depth.steer(step * STEP_NS, &foreground(step / 30, 1_500), 1, &DeviceCost::DISK);
+            depth.steer(
+                step * STEP_NS,
+                &foreground(step / 30, 1_500),
+                streams(1),
+                &DeviceCost::DISK,
+            );
         }
         assert_eq!(depth.limit_bytes(), LEAST_BYTES);
     }
@@ -147,11 +186,11 @@ mod tests {
     #[test]
     fn depth_returns_when_nobody_else_reads() {
         let mut depth = Depth::new(&DeviceCost::DISK);
-        depth.steer(STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
+        depth.steer(STEP_NS, &foreground(1, 900), streams(4), &DeviceCost::DISK);
         let most = Depth::new(&DeviceCost::DISK).limit_bytes();
         assert!(depth.limit_bytes() < most);
         for step in 2..40 {
-            depth.steer(step * STEP_NS, &foreground(1, 900), 4, &DeviceCost::DISK);
+            depth.steer(step * STEP_NS, &foreground(1, 900), streams(4), &DeviceCost::DISK);
         }
         assert_eq!(depth.limit_bytes(), most);
     }
@@ -165,17 +204,19 @@ mod tests {
         assert_eq!(depth.limit_bytes(), Depth::new(&fast).limit_bytes());
         assert!(depth.limit_bytes() > Depth::new(&slow).limit_bytes());
         // Late reads before the device was known are judged once.
-        depth.steer(STEP_NS, &foreground(100, 900), 4, &slow);
+        depth.steer(STEP_NS, &foreground(100, 900), streams(4), &slow);
         let held_down = depth.limit_bytes();
         depth.fit(&fast);
-        depth.steer(2 * STEP_NS, &foreground(100, 900), 4, &fast);
+        depth.steer(2 * STEP_NS, &foreground(100, 900), streams(4), &fast);
         assert_eq!(depth.limit_bytes(), held_down);
     }
 
     #[test]
     fn beside_four_streams_a_stock_read_waits_five_windows() {
         let cost = DeviceCost { latency_s: 0.007, bandwidth: 100e6, concurrency: 1.0 };
-        let wait = stock_wait_s(4, &cost);
+        let wait = stock_wait_s(streams(4), &cost);
         assert!((0.040..0.045).contains(&wait), "{wait}");
+        let walked = stock_wait_s(Readers { streams: 0, walkers: 1 }, &cost);
+        assert!((0.010..0.011).contains(&walked), "{walked}");
     }
 }

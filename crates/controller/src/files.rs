@@ -40,7 +40,10 @@ const FIRST_SILENCE_NS: Nanos = 5_000_000;
 const LONGEST_SILENCE_NS: Nanos = 640_000_000;
 
 /// A stream counts as read now if it had an event within this time: even on a slow disk, events come more often.
-const AT_THE_MOMENT_NS: Nanos = 500_000_000;
+pub(crate) const AT_THE_MOMENT_NS: Nanos = 500_000_000;
+
+/// The kernel's default window.
+const WINDOW_BYTES: u64 = 131_072;
 
 /// Most chunks with marks per file: two for each stream that a policy follows.
 const MARKED_CHUNKS: usize = 64;
@@ -59,6 +62,8 @@ pub(crate) struct FileNotes {
     fails: bool,
     silence_ns: Nanos,
     managed: bool,
+    /// The kernel reads it whole in one window.
+    fits_window: bool,
     used_at: Nanos,
     read_ahead_bytes: u64,
 }
@@ -71,6 +76,7 @@ impl FileNotes {
             fails: false,
             silence_ns: FIRST_SILENCE_NS,
             managed: false,
+            fits_window: false,
             used_at: 0,
             read_ahead_bytes: 0,
         }
@@ -105,7 +111,8 @@ impl FileNotes {
     }
 
     /// Its reader belongs to a stream. Returns whether that is new.
-    pub(crate) fn recognised(&mut self) -> bool {
+    pub(crate) fn recognised(&mut self, file_bytes: u64) -> bool {
+        self.fits_window = file_bytes <= WINDOW_BYTES;
         !std::mem::replace(&mut self.managed, true)
     }
 
@@ -179,8 +186,17 @@ impl FileTable {
 
     /// Number of files whose readers are managed now.
     pub(crate) fn managed(&self, now: Nanos) -> u64 {
+        self.managed_now(now).count() as u64
+    }
+
+    /// Of these, the files that are longer than one window of the kernel.
+    pub(crate) fn streams(&self, now: Nanos) -> u64 {
+        self.managed_now(now).filter(|notes| !notes.fits_window).count() as u64
+    }
+
+    fn managed_now(&self, now: Nanos) -> impl Iterator<Item = &FileNotes> {
         let since = now.saturating_sub(AT_THE_MOMENT_NS);
-        self.files.values().filter(|notes| notes.managed && notes.used_at >= since).count() as u64
+        self.files.values().filter(move |notes| notes.managed && notes.used_at >= since)
     }
 
     /// Forgets files without an event since `moment`, and passes each to `forget`.

@@ -137,9 +137,7 @@ impl Controller {
     /// What device and memory leave to the walks of a cgroup: no room while the cgroup is thrashing.
     pub(crate) fn means(&self, dev: DeviceNumber, cgroup: CgroupId) -> Option<Means> {
         let backing = self.volumes.backing(dev).and_then(|id| self.backings.get(id))?;
-        let device = backing.depth_bytes().saturating_sub(backing.in_flight_bytes());
-        let cost = backing.cost();
-        let memory = match self.policy.window_bound(cgroup.group()) {
+        let memory_bytes = match self.policy.window_bound(cgroup.group()) {
             None => self.memory.walk_bytes(
                 cgroup,
                 self.ahead_bytes(),
@@ -147,6 +145,12 @@ impl Controller {
             ),
             Some(_) => 0,
         };
-        Some(Means { cost, room_bytes: device.min(memory) })
+        Some(Means {
+            cost: backing.cost(),
+            depth_bytes: backing.depth_bytes(),
+            in_flight_bytes: backing.in_flight_bytes(),
+            access_bytes: backing.access_bytes(),
+            memory_bytes,
+        })
     }
 }

@@ -393,7 +393,7 @@ impl Start {
         if is_serial && unanswered > 0 {
             return Vec::new();
         }
-        let room_bytes = means.room_bytes.saturating_sub(unanswered);
+        let room_bytes = means.room_bytes().saturating_sub(unanswered);
         // A command that has used nothing of the list may be another program: it has earned nothing.
         let earned = |first: u64, used: u64| match used {
             0 => 0,

@@ -18,6 +18,7 @@
 mod cursor;
 mod directory;
 mod marks;
+mod means;
 mod runs;
 mod stream;
 mod traversal;
@@ -31,6 +32,7 @@ use readahead::DeviceCost;
 
 use crate::Nanos;
 use crate::command::{Command, Listening};
+use crate::files::AT_THE_MOMENT_NS;
 use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
 use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
@@ -40,6 +42,7 @@ use crate::shared::Shared;
 use cursor::{Cursor, Next, Unit};
 use directory::{Asked, Directories};
 use marks::{MOST_MARKS, Marks, Outstanding, mark, unmark};
+pub(crate) use means::Means;
 use runs::Run;
 use stream::{Marked, Stream};
 use traversal::{BY_INODE, Traversal};
@@ -68,13 +71,6 @@ const SCOUTED_FILES: usize = 512;
 /// `MOST_MISSES`.
 const FILES_PER_MISS: u32 = 8;
 const MOST_MISSES: u32 = 16;
-
-/// What device and memory leave to a walk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Means {
-    pub(crate) cost: DeviceCost,
-    pub(crate) room_bytes: u64,
-}
 
 /// A process on a file system.
 type WalkerKey = (DeviceNumber, Tgid);
@@ -158,6 +154,13 @@ impl Walks {
     /// From now on, marks only the files from which walks draw conclusions.
     pub(crate) fn mark_few(&mut self) {
         self.marks_all = false;
+    }
+
+    /// Number of programs that walk now.
+    pub(crate) fn walkers_at(&self, now: Nanos) -> u64 {
+        let since = now.saturating_sub(AT_THE_MOMENT_NS);
+        let walking = |walker: &&Walker| walker.heard_at >= since && walker.ahead() > 0;
+        self.walkers.values().filter(walking).count() as u64
     }
 
     /// Whether a walk has marked the file and waits for its use.
@@ -369,7 +372,7 @@ impl Walks {
         if directory.is_swept
             || directory.misses < (directory.len() / FILES_PER_MISS).clamp(2, MOST_MISSES)
             || !is_paid
-            || bytes > means.room_bytes
+            || bytes > means.room_bytes()
         {
             return;
         }
@@ -492,7 +495,7 @@ impl Walks {
             self.savings.spend(batch.walker.0, files, bytes, &means.cost);
         }
         let each = walker.file_bytes();
-        let may_be_ahead = walker.ahead() <= walker.allowance() && means.room_bytes >= each;
+        let may_be_ahead = walker.ahead() <= walker.allowance() && means.room_bytes() >= each;
         if let Some(stream) = walker.streams.iter_mut().find(|stream| stream.id == batch.stream) {
             let is_cut = files > 0 && files < batch.files.len() as u32;
             // The program may have passed some of the others meanwhile.
@@ -514,15 +517,16 @@ impl Walks {
             // Streams that the program still follows come before those that it has left.
             walker.streams.sort_unstable_by_key(|stream| Reverse((stream.heard_at, stream.id)));
         }
-        let mut room_bytes = means.room_bytes;
+        let mut asked_bytes = 0;
         for at in 0..STREAMS {
             let Some(walker) = self.walkers.get_mut(&key) else { return };
             let Some(stream) = walker.streams.get(at) else { break };
             let each = walker.file_bytes();
-            let wanted = u64::from(walker.wanted(stream, &means.cost)).min(room_bytes / each);
+            let room_files = means.room_files(each, asked_bytes);
+            let wanted = u64::from(walker.wanted(stream, &means.cost)).min(room_files);
             if wanted > 0 {
                 let units = self.next_files(key, at, wanted as usize, orders);
-                room_bytes = room_bytes.saturating_sub(units.len() as u64 * each);
+                asked_bytes += units.len() as u64 * each;
                 self.ask(key, at, units, means, orders);
             }
             self.scout(key, at, orders);
@@ -774,7 +778,7 @@ fn request(
     let ticket = orders.tickets.next();
     let Batch { walker: (dev, tgid), head_pages, ref files, .. } = batch;
     // Sizes differ; allow twice as much as expected.
-    let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes.max(each));
+    let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes().max(each));
     let files = files.clone();
     orders.out.push(Command::ReadFiles { ticket, dev, tgid, files, head_pages, most_bytes });
     batches.insert(ticket, batch);
