@@ -35,7 +35,7 @@ const AGED_FOLDERS: u64 = 40;
 /// The walkers, as shell commands. `tar` reads nothing if its archive is `/dev/null`.
 const WALKERS: [(&str, &str); 4] = [
     ("grep", "grep -rqs no-such-word . ; test $? = 1"),
-    ("tar", "tar cf - . | cat > /dev/null"),
+    ("tar", "{ tar cf - . || kill $$; } | cat > /dev/null"),
     ("cp", "cp -r . \"$MEMORY/copied\""),
     ("rsync", "rsync -rn --checksum . \"$MEMORY/other\""),
 ];

@@ -124,8 +124,8 @@ impl Bench {
         Daemon::begin(command.arg("--config").arg(config).arg("--lists").arg(self.lists()))
     }
 
-    /// A cold start by a user, beside a daemon that ends once there is a list.
-    fn start_beside(&self, uid: u32, numbers: &[u64]) -> Start {
+    /// A cold start by a user, beside a daemon that ends once there is a list. A child of the program reads one more file.
+    fn start_beside(&self, uid: u32, numbers: &[u64], of_child: u64) -> Start {
         self.cool();
         let list = self.lists().join(format!("python3.{uid}"));
         let (daemon, before) = (self.daemon(), self.lab.status().expect("counters"));
@@ -134,7 +134,11 @@ impl Bench {
         let become_it =
             format!("import os, resource; os.setresgid(*[{uid}] * 3); os.setresuid(*[{uid}] * 3)");
         let mut program = Command::new("python3");
-        program.args(["-c", &format!("{become_it}\n{PROGRAM}")]).arg(numbers.join(" "));
+        let child = format!(
+            "import subprocess; subprocess.run(['cat', '{}'], stdout=subprocess.DEVNULL)",
+            format_args!("{}/file{of_child}", of_child % FOLDERS)
+        );
+        program.args(["-c", &format!("{become_it}\n{PROGRAM}\n{child}")]).arg(numbers.join(" "));
         program.current_dir(self.lab.mount_point()).stdin(Stdio::null());
         let (said, noted) = text(&program.output().expect("it ran"));
         let read = self.lab.status().expect("counters").since(&before);
@@ -209,16 +213,20 @@ fn a_second_start_waits_for_less_than_half_of_what_the_first_one_does() {
 fn a_daemon_remembers_the_starts_of_its_commands_for_each_user() {
     let Some(bench) = Bench::new() else { return };
     let numbers = irregular(1);
-    let first = bench.start_beside(0, &numbers);
+    let of_child = (0..FILES).find(|number| !numbers.contains(number)).expect("half of them");
+    let first = bench.start_beside(0, &numbers, of_child);
     assert_eq!(first.done["remembered_ranges"], 0, "{}", first.done);
-    let second = bench.start_beside(0, &numbers);
+    let (shown, _) = text(&bench.bowwave(&["remembered", "python3.0"]));
+    let path = format!("/file{of_child}\n");
+    assert!(shown.contains(&path), "its child has read it: {shown}");
+    let second = bench.start_beside(0, &numbers, of_child);
     let bytes = (first.own_bytes, second.own_bytes);
     assert!(second.own_bytes <= first.own_bytes / 2, "{bytes:?} {}", second.done);
     let used = second.done["remembered_used"].as_u64().expect("a number");
     assert!(used >= READ * 8 / 10, "{}", second.done);
     assert!(second.read_bytes <= READ * FILE_BYTES + (4 << 20), "{} bytes", second.read_bytes);
 
-    let stranger = bench.start_beside(NOBODY, &numbers);
+    let stranger = bench.start_beside(NOBODY, &numbers, of_child);
     assert_eq!(stranger.done["remembered_ranges"], 0, "it has root's list: {}", stranger.done);
     let (listed, _) = text(&bench.bowwave(&["remembered", "--json"]));
     let listed: Value = serde_json::from_str(&listed).expect("JSON");

@@ -69,9 +69,8 @@ impl Controller {
     /// policy nothing.
     pub(crate) fn on_access(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
         self.metrics.events += 1;
-        if self.volumes.backing(access.of.file.dev).is_none() {
-            return;
-        }
+        let Some(backing) = self.volumes.backing(access.of.file.dev) else { return };
+        self.steer(now, backing, out);
         let is_only_remembered = self.on_starting_access(now, access, out);
         if self.on_walkers_access(now, access, out) || is_only_remembered {
             return;
@@ -79,15 +78,23 @@ impl Controller {
         self.decide(now, access, out);
     }
 
-    /// Asks the policy what to do about an access, and issues the commands.
-    fn decide(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
-        let Some(id) = self.volumes.backing(access.of.file.dev) else { return };
-        let (files, walks) = (&self.files, &self.walks);
-        let readers = || Readers { streams: files.streams(now), walkers: walks.walkers_at(now) };
+    /// Adjusts the depth of a device, before anybody asks how much of it is left.
+    fn steer(&mut self, now: Nanos, id: BackingId, out: &mut Vec<Command>) {
+        let (files, walks, volumes) = (&self.files, &self.walks, &self.volumes);
+        let is_there = |dev| volumes.backing(dev) == Some(id);
+        let readers = || Readers {
+            streams: files.streams(now, is_there),
+            walkers: walks.walkers_at(now, is_there),
+        };
         let Some(backing) = self.backings.get_mut(id) else { return };
         if backing.steer(now, readers, out) {
             self.watch_volumes_on(id, out);
         }
+    }
+
+    /// Asks the policy what to do about an access, and issues the commands.
+    fn decide(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) {
+        let Some(id) = self.volumes.backing(access.of.file.dev) else { return };
         let (room, lack) = self.room_for(now, access);
         let Some(backing) = self.backings.get(id) else { return };
         let (cost, past, group) = (backing.cost(), access.past, access.cgroup.group());

@@ -124,6 +124,8 @@ pub enum Command {
         ticket: Ticket,
         /// The file system.
         dev: DeviceNumber,
+        /// The process for which it is done.
+        tgid: Tgid,
         /// The files, in the order in which they were read.
         files: Vec<FilePages>,
     },

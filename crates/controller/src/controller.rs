@@ -92,6 +92,12 @@ impl Controller {
 
     /// Handles one input, which happened at `now`. Appends commands to `out`.
     pub fn on(&mut self, now: Nanos, input: &Input, out: &mut Vec<Command>) {
+        let before = out.len();
+        self.handle(now, input, out);
+        self.keep_watching_members(before, out);
+    }
+
+    fn handle(&mut self, now: Nanos, input: &Input, out: &mut Vec<Command>) {
         match input {
             Input::Access(access) => self.on_access(now, &access.clipped(), out),
             Input::FileMiss(miss) => self.on_file_miss(now, miss, out),

@@ -22,7 +22,8 @@ const KERNEL_WINDOW_BYTES: f64 = 131_072.0;
 /// The kernel reads so much of a small file at first.
 const SMALL_WINDOW_BYTES: f64 = 16_384.0;
 
-/// Of a request that is under way, so much is left on average.
+/// Of a walker's request that is under way, so much is left on average. A random reader that never pauses meets more of
+/// it, but its seeks are shorter than the mean: beside the stock walker it waits 1.3 times the latency of `hdd`.
 const REST: f64 = 0.5;
 
 /// Less is not worth a device access.
@@ -138,8 +139,8 @@ fn stock_wait_s(Readers { streams, walkers }: Readers, cost: &DeviceCost) -> f64
     let (window_bytes, least_ahead) =
         if is_only_walked { (SMALL_WINDOW_BYTES, REST) } else { (KERNEL_WINDOW_BYTES, 1.0) };
     let window_s = cost.latency_s + window_bytes / cost.bandwidth;
-    let ahead_of_it =
-        ((streams as f64 + REST * walkers as f64) / cost.concurrency.max(1.0)).max(least_ahead);
+    let readers = (streams + walkers) as f64 - if is_only_walked { 1.0 - REST } else { 0.0 };
+    let ahead_of_it = (readers / cost.concurrency.max(1.0)).max(least_ahead);
     (ahead_of_it + 1.0) * window_s
 }
 

@@ -39,7 +39,7 @@ impl Tolerance {
 const FIRST_SILENCE_NS: Nanos = 5_000_000;
 const LONGEST_SILENCE_NS: Nanos = 640_000_000;
 
-/// A stream counts as read now if it had an event within this time: even on a slow disk, events come more often.
+/// A stream or a walk counts as read now if it had an event within this time: even on a slow disk, events come more often.
 pub(crate) const AT_THE_MOMENT_NS: Nanos = 500_000_000;
 
 /// The kernel's default window.
@@ -189,14 +189,15 @@ impl FileTable {
         self.managed_now(now).count() as u64
     }
 
-    /// Of these, the files that are longer than one window of the kernel.
-    pub(crate) fn streams(&self, now: Nanos) -> u64 {
-        self.managed_now(now).filter(|notes| !notes.fits_window).count() as u64
+    /// Of these, the files that are longer than one window of the kernel, on file systems that are meant.
+    pub(crate) fn streams(&self, now: Nanos, is_meant: impl Fn(DeviceNumber) -> bool) -> u64 {
+        let streams = self.managed_now(now).filter(|(_, notes)| !notes.fits_window);
+        streams.filter(|(file, _)| is_meant(file.dev)).count() as u64
     }
 
-    fn managed_now(&self, now: Nanos) -> impl Iterator<Item = &FileNotes> {
+    fn managed_now(&self, now: Nanos) -> impl Iterator<Item = (&FileKey, &FileNotes)> {
         let since = now.saturating_sub(AT_THE_MOMENT_NS);
-        self.files.values().filter(move |notes| notes.managed && notes.used_at >= since)
+        self.files.iter().filter(move |(_, notes)| notes.managed && notes.used_at >= since)
     }
 
     /// Forgets files without an event since `moment`, and passes each to `forget`.

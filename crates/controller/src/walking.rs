@@ -141,7 +141,7 @@ impl Controller {
             None => self.memory.walk_bytes(
                 cgroup,
                 self.ahead_bytes(),
-                self.walks.ahead_bytes_in(cgroup),
+                self.walks.ahead_bytes_in(cgroup) + self.starts.ahead_bytes_in(cgroup),
             ),
             Some(_) => 0,
         };

@@ -48,6 +48,9 @@ enum event_flags {
 	FLAG_FOREGROUND = 128,	/* we do not manage the reads of this process */
 };
 
+/* The remembered command has just begun. */
+#define RULE_FRESH 0x80
+
 struct event {
 	u64 now_ns;		/* CLOCK_MONOTONIC */
 	u64 ino;
@@ -63,7 +66,7 @@ struct event {
 	u8 kind;
 	u8 flags;
 	u8 past;		/* enum past, of an absent page */
-	u8 rule;		/* of a remembered command, from 1; 0: none */
+	u8 rule;		/* of a remembered command, from 1, and RULE_FRESH; 0: none */
 	u64 mark_first;		/* of an EVENT_MARK: the mark that was touched and removed */
 	u64 mark_last;
 	u64 directory;		/* inode number of the directory, in an EVENT_FILE or an EVENT_MISS of page 0; else 0 */

@@ -296,6 +296,8 @@ struct user_namespace {
 };
 
 struct cred {
+	kuid_t uid;
+	kuid_t euid;
 	struct user_namespace *user_ns;
 };
 
@@ -326,6 +328,7 @@ struct task_struct {
 	char comm[16];
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	unsigned long long start_time;
 	struct pid *thread_pid;
 	const struct cred *cred;
 	struct task_io_accounting ioac;

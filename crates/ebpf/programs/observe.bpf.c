@@ -151,7 +151,7 @@ static __always_inline struct event *begin_event(struct inode *inode, struct fil
 	event->open_file = 0;
 	event->flags = 0;
 	event->past = PAST_UNKNOWN;
-	event->rule = spender.is_container ? 0 : remembered_rule();
+	event->rule = spender.is_container ? 0 : remembered_rule(now);
 	event->mark_first = 0;
 	event->mark_last = 0;
 	event->directory = 0;

@@ -12,18 +12,18 @@
 
 use std::collections::HashMap;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use controller::ids::{StartId, Tgid};
 use controller::{Completed, Input, Nanos, RememberedFile};
-use ebpf::observe::{CommandName, REMEMBERED_COMMANDS};
+use ebpf::observe::{CommandName, OfCommand, REMEMBERED_COMMANDS};
 use linux::mounts::Mount;
 use linux::program;
 use linux::stderr::note;
 
 use crate::execute::Answers;
 use crate::pool::{ONE, Pool, Worker};
-use crate::remembered::{List, Lists, Name, NameError, Noted};
+use crate::remembered::{Late, List, Lists, Name, NameError, Noted};
 
 /// Most commands.
 pub(crate) const MOST_COMMANDS: usize = REMEMBERED_COMMANDS;
@@ -31,8 +31,12 @@ pub(crate) const MOST_COMMANDS: usize = REMEMBERED_COMMANDS;
 /// Most starts of one user at once, so that others find room.
 const MOST_OF_USER: usize = 4;
 
-/// A start of which nothing was heard for longer has found no room. Others end after 40 s or sooner.
+/// A start that no process has joined for so long has found no room. Others end after 40 s or sooner.
 const LONGEST_NS: Nanos = 60_000_000_000;
+
+/// After a file system has not answered, nothing is read or written for so long: each question takes a second and a
+/// thread.
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// At the end, wait this long until lists are written. The disk may not answer.
 const WRITING_TIMEOUT: Duration = Duration::from_millis(300);
@@ -102,7 +106,8 @@ struct Key {
 #[derive(Clone, Copy, Debug)]
 struct Running {
     id: StartId,
-    began_at: Nanos,
+    /// When a process has joined it last.
+    joined_at: Nanos,
 }
 
 /// See the [module](self).
@@ -116,32 +121,37 @@ pub(crate) struct Starts {
 
 impl Starts {
     pub(crate) fn new(remember: Remember, answers: Answers) -> Self {
-        let worker = Pool::new("bowwave-starts", ONE, answers, || Keeper);
+        let worker = Pool::new("bowwave-starts", ONE, answers, Keeper::default);
         let (running, joined) = (HashMap::new(), HashMap::new());
         Starts { remember, running, joined, begun: 0, worker }
     }
 
     /// A process with the name of that command, or below one with it, has caused an event. Returns the input that tells
-    /// so, if it is news. All processes of one user and command that come within a start belong to it.
+    /// so, if it is news. A start begins only with a process that has just begun; all processes of one user and command
+    /// that come until it ends belong to it.
     pub(crate) fn join(
         &mut self,
         now: Nanos,
-        command: usize,
+        OfCommand { command, is_fresh }: OfCommand,
         uid: u32,
         tgid: Tgid,
     ) -> Option<Input> {
         let key = Key { command, uid };
         let of_user = self.running.keys().filter(|other| other.uid == uid).count();
-        if !self.running.contains_key(&key) && of_user >= MOST_OF_USER {
+        if !self.running.contains_key(&key) && (of_user >= MOST_OF_USER || !is_fresh) {
             return None;
         }
         let begun = &mut self.begun;
         let new = || {
             *begun = begun.wrapping_add(1).max(1);
-            Running { id: StartId(*begun), began_at: now }
+            Running { id: StartId(*begun), joined_at: now }
         };
-        let id = self.running.entry(key).or_insert_with(new).id;
+        let running = self.running.entry(key).or_insert_with(new);
+        let id = running.id;
         let is_news = self.joined.insert(tgid, id) != Some(id);
+        if is_news {
+            running.joined_at = now;
+        }
         is_news.then_some(Input::Joined(id, tgid))
     }
 
@@ -171,7 +181,7 @@ impl Starts {
 
     /// Forgets starts that the controller had no room for.
     pub(crate) fn tidy(&mut self, now: Nanos) {
-        self.running.retain(|_, running| now.saturating_sub(running.began_at) < LONGEST_NS);
+        self.running.retain(|_, running| now.saturating_sub(running.joined_at) < LONGEST_NS);
         let running = &self.running;
         self.joined.retain(|_, id| running.values().any(|running| running.id == *id));
     }
@@ -196,19 +206,31 @@ enum What {
 }
 
 /// The thread that reads and writes lists.
-struct Keeper;
+#[derive(Default)]
+struct Keeper {
+    /// When a file system did not answer.
+    late_at: Option<Instant>,
+}
+
+impl Keeper {
+    /// Whether file systems may be asked now.
+    fn may_ask(&self) -> bool {
+        self.late_at.is_none_or(|late_at| late_at.elapsed() >= PAUSE)
+    }
+}
 
 impl Worker for Keeper {
     type Job = Job;
 
-    fn refused(job: &Job) -> Option<Completed> {
-        match job.what {
-            What::Recall(start) => Some(Completed::Recalled { start, list: Vec::new() }),
-            What::Keep(_) => None,
-        }
+    /// A start whose list does not come notes nothing, so the old list stays.
+    fn refused(_: &Job) -> Option<Completed> {
+        None
     }
 
     fn run(&mut self, Job { lists, name, mounts, what }: Job) -> Option<Completed> {
+        if !self.may_ask() {
+            return None;
+        }
         // Without the list, the command starts as the stock kernel starts it, and its list is made anew.
         let before = lists.read(&name).unwrap_or_else(|error| {
             note(format_args!("{error}; its command is remembered anew"));
@@ -216,26 +238,33 @@ impl Worker for Keeper {
         });
         let before = before.unwrap_or_default();
         match what {
-            What::Recall(start) => {
-                let list = before.on(mounts).unwrap_or_default();
-                Some(Completed::Recalled { start, list })
-            }
+            What::Recall(start) => match before.on(mounts) {
+                Ok(list) => Some(Completed::Recalled { start, list }),
+                Err(Late) => {
+                    self.late_at = Some(Instant::now());
+                    None
+                }
+            },
             What::Keep(files) => {
-                keep(&lists, &name, before, Noted { files, mounts });
+                if keep(&lists, &name, before, Noted { files, mounts }).is_err() {
+                    self.late_at = Some(Instant::now());
+                }
                 None
             }
         }
     }
 }
 
-fn keep(lists: &Lists, name: &Name, before: List, noted: Noted) {
-    // If a file system does not answer, the old list stays.
-    let Ok(list) = noted.after(before.clone()) else { return };
+/// # Errors
+/// If a file system does not answer; then the old list stays.
+fn keep(lists: &Lists, name: &Name, before: List, noted: Noted) -> Result<(), Late> {
+    let list = noted.after(before.clone())?;
     if list != before
         && let Err(error) = lists.write(name, &list)
     {
         note(format_args!("{error}; the start of {name} is not remembered"));
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -249,27 +278,41 @@ mod tests {
         (Starts::new(remember, answers.clone()), answers)
     }
 
+    fn fresh(command: usize) -> OfCommand {
+        OfCommand { command, is_fresh: true }
+    }
+
+    fn old(command: usize) -> OfCommand {
+        OfCommand { command, is_fresh: false }
+    }
+
     #[test]
     fn each_user_has_starts_of_its_own_and_not_too_many() {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut starts, _) = starts(folder.path(), &["a", "b", "c", "d", "e"]);
-        assert_eq!(starts.join(0, 0, 1000, 7), Some(Input::Joined(StartId(1), 7)));
-        assert_eq!(starts.join(1, 0, 1000, 7), None, "known");
+        assert_eq!(starts.join(0, fresh(0), 1000, 7), Some(Input::Joined(StartId(1), 7)));
+        assert_eq!(starts.join(1, fresh(0), 1000, 7), None, "known");
         assert_eq!(
-            starts.join(2, 0, 1000, 8),
+            starts.join(2, fresh(0), 1000, 8),
             Some(Input::Joined(StartId(1), 8)),
             "the same start"
         );
-        assert_eq!(starts.join(3, 0, 1001, 9), Some(Input::Joined(StartId(2), 9)), "another user");
+        assert_eq!(
+            starts.join(3, fresh(0), 1001, 9),
+            Some(Input::Joined(StartId(2), 9)),
+            "another user"
+        );
         assert_eq!(starts.list_of(StartId(2)).expect("one").to_string(), "a.1001");
         for command in 1..4 {
-            assert!(starts.join(4, command, 1000, 10 + command as u32).is_some());
+            assert!(starts.join(4, fresh(command), 1000, 10 + command as u32).is_some());
         }
-        assert_eq!(starts.join(5, 4, 1000, 20), None, "four of one user");
-        assert!(starts.join(6, 4, 1001, 21).is_some(), "others find room");
+        assert_eq!(starts.join(5, fresh(4), 1000, 20), None, "four of one user");
+        assert!(starts.join(6, fresh(4), 1001, 21).is_some(), "others find room");
         starts.keep(StartId(1), &[], Vec::new());
-        assert_eq!(starts.join(7, 0, 1000, 7), Some(Input::Joined(StartId(7), 7)), "it has ended");
-        starts.tidy(LONGEST_NS + 10);
+        assert_eq!(starts.join(7, old(0), 1000, 7), None, "it has ended, and the process goes on");
+        assert_eq!(starts.join(7, fresh(0), 1000, 8), Some(Input::Joined(StartId(7), 8)), "again");
+        assert_eq!(starts.join(8, old(0), 1000, 7), Some(Input::Joined(StartId(7), 7)), "with it");
+        starts.tidy(LONGEST_NS + 8);
         assert!(
             starts.running.is_empty() && starts.joined.is_empty(),
             "no room was found for them"
@@ -280,7 +323,7 @@ mod tests {
     fn a_start_without_a_list_is_told_so_and_an_empty_one_leaves_the_old_list() {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut starts, answers) = starts(folder.path(), &["a"]);
-        starts.join(0, 0, 1000, 7);
+        starts.join(0, fresh(0), 1000, 7);
         starts.recall(StartId(1), Vec::new());
         starts.wait();
         let told: Vec<Input> = answers.take().into_iter().map(|(_, input)| input).collect();

@@ -125,6 +125,21 @@ impl Controller {
         self.walks.mark_all_of(tgid, false);
     }
 
+    /// Of the commands since `before`, drops those by which drop-behind lets go of a process that belongs to a start.
+    pub(crate) fn keep_watching_members(&self, before: usize, out: &mut Vec<Command>) {
+        let lets_go = |command: &Command| match command {
+            Command::WatchProcess(tgid, false) => self.starts.watches(*tgid),
+            _ => false,
+        };
+        if out[before..].iter().any(lets_go) {
+            let mut at = 0;
+            out.retain(|command| {
+                at += 1;
+                at <= before || !lets_go(command)
+            });
+        }
+    }
+
     /// The list of a start has been read.
     pub(crate) fn on_recalled(
         &mut self,
@@ -277,7 +292,8 @@ impl Controller {
             files.push(FilePages { file: key, generation, version, spans });
         }
         start.asked(ticket, dev, ranges.to_vec());
-        out.push(Command::ReadRemembered { ticket, dev, files });
+        let tgid = start.reader;
+        out.push(Command::ReadRemembered { ticket, dev, tgid, files });
     }
 
     /// Lets go of starts that are over: what they have read in vain takes no room any more. Those that processes have
@@ -287,6 +303,9 @@ impl Controller {
             let is_over = self.starts.is_over(now, id);
             let Some(start) = self.starts.get_mut(id).filter(|_| is_over) else { continue };
             for (file, mark) in start.let_go() {
+                if self.starts.others_expect(id, file, mark) {
+                    continue;
+                }
                 let Some(notes) = self.files.get_mut(file) else { continue };
                 notes.mark_taken(mark);
                 if !self.walks.expects(file) {

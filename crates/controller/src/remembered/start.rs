@@ -10,7 +10,7 @@ use super::wanted::wanted;
 use super::{Found, REMEMBERED_RANGES, RememberedFile, Version};
 use crate::Nanos;
 use crate::controller::IDLE_NS;
-use crate::ids::{CgroupId, DeviceNumber, Ticket};
+use crate::ids::{CgroupId, DeviceNumber, Tgid, Ticket};
 use crate::input::{Access, Kind, clipped};
 use crate::savings::Savings;
 use crate::walks::Means;
@@ -115,6 +115,8 @@ pub(crate) struct Start {
     new_ranges: usize,
     /// The command's memory cgroup, as its last access shows.
     pub(crate) cgroup: CgroupId,
+    /// The process of that access.
+    pub(super) reader: Tgid,
     pub(super) totals: Totals,
     pub(super) savings: Savings,
 }
@@ -137,6 +139,7 @@ impl Start {
             gone_ranges: 0,
             new_ranges: 0,
             cgroup: CgroupId::default(),
+            reader: Tgid::default(),
             totals: Totals::default(),
             savings: Savings::default(),
         };
@@ -173,7 +176,8 @@ impl Start {
     /// The list has come. Returns what was read before, to be heard again.
     pub(super) fn recall(&mut self, list: &[RememberedFile]) -> Vec<(Nanos, Access)> {
         let Some(early) = self.early.take() else { return Vec::new() };
-        *self = Start { cgroup: self.cgroup, ..Start::new(self.began_at, list) };
+        let (cgroup, marks) = (self.cgroup, std::mem::take(&mut self.marks));
+        *self = Start { cgroup, marks, ..Start::new(self.began_at, list) };
         early
     }
 
@@ -189,7 +193,7 @@ impl Start {
     /// Notes an access. Returns the mark of this start that it has touched. A walk of its process reads `head_pages` of
     /// each file ahead.
     pub(super) fn hear(&mut self, now: Nanos, access: &Access, head_pages: u64) -> Option<Mark> {
-        self.cgroup = access.cgroup;
+        (self.cgroup, self.reader) = (access.cgroup, access.of.tgid);
         let file = access.of.file;
         let is_learning = self.is_learning(now);
         if is_learning {
@@ -364,6 +368,10 @@ impl Start {
             }
         }
         is_ours
+    }
+
+    pub(super) fn expects(&self, file: FileKey, mark: Mark) -> bool {
+        self.marks.contains(&(file, mark.first, mark.last))
     }
 
     pub(super) fn has_asked(&self, ticket: Ticket) -> bool {

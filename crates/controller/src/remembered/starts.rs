@@ -7,14 +7,14 @@ use readahead::Mark;
 use super::RememberedFile;
 use super::start::{Start, Totals};
 use crate::Nanos;
-use crate::ids::{DeviceNumber, FileKey, StartId, Tgid, Ticket};
+use crate::ids::{CgroupId, DeviceNumber, FileKey, StartId, Tgid, Ticket};
 use crate::savings::{Saved, Savings};
 
 /// Most starts at once, each of which takes 0.3 MiB.
 const MOST_STARTS: usize = 16;
 
-/// Most processes of all starts: a browser has dozens.
-const MOST_MEMBERS: usize = 1024;
+/// Most processes of one start: a browser has dozens.
+const MOST_MEMBERS: usize = 64;
 
 /// All starts. See the [module](self).
 #[derive(Debug, Default)]
@@ -39,7 +39,8 @@ impl Starts {
     /// A process belongs to this start, which may be new. Returns `false` if there is no room.
     pub(super) fn join(&mut self, now: Nanos, id: StartId, tgid: Tgid) -> bool {
         let has_room = self.running.len() < MOST_STARTS || self.running.contains_key(&id);
-        if self.of_all.is_some() || !has_room || self.members.len() >= MOST_MEMBERS {
+        let members = self.members.values().filter(|of| **of == id).count();
+        if self.of_all.is_some() || !has_room || members >= MOST_MEMBERS {
             return false;
         }
         self.running.entry(id).or_insert_with(|| Start::without_list(now));
@@ -101,6 +102,17 @@ impl Starts {
         others.fold(false, |lost, (_, start)| start.lose_mark(file, mark) || lost)
     }
 
+    /// Whether a process belongs to a start that it has joined.
+    pub(crate) fn watches(&self, tgid: Tgid) -> bool {
+        self.members.contains_key(&tgid)
+    }
+
+    /// Whether another start waits for the use of this mark.
+    pub(super) fn others_expect(&self, own: StartId, file: FileKey, mark: Mark) -> bool {
+        let mut others = self.running.iter().filter(|(id, _)| **id != own);
+        others.any(|(_, start)| start.expects(file, mark))
+    }
+
     /// A start has ended. Gives its processes.
     pub(super) fn end(&mut self, id: StartId) -> Vec<Tgid> {
         let Some(start) = self.running.remove(&id) else { return Vec::new() };
@@ -123,8 +135,15 @@ impl Starts {
         running.flat_map(move |start| start.expected(now).map(move |file| (file, start)))
     }
 
+    /// Bytes of lists that were asked for and are not used yet.
     pub(crate) fn ahead_bytes(&self) -> u64 {
         self.running.values().map(|start| start.ahead_bytes).sum()
+    }
+
+    /// The same for a memory cgroup.
+    pub(crate) fn ahead_bytes_in(&self, cgroup: CgroupId) -> u64 {
+        let of_group = self.running.values().filter(|start| start.cgroup == cgroup);
+        of_group.map(|start| start.ahead_bytes).sum()
     }
 
     pub(crate) fn totals(&self) -> Totals {

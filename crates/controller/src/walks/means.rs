@@ -16,18 +16,20 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// Bytes that may be requested now in one access each.
+    /// Bytes that may be requested now, if accesses cost nothing.
     pub(crate) fn room_bytes(&self) -> u64 {
         self.depth_bytes.saturating_sub(self.in_flight_bytes).min(self.memory_bytes)
     }
 
-    /// How many files of `each` bytes may be requested now, after `asked_bytes` more. One may always be in flight.
+    /// How many files of `each` bytes may be requested now, after `asked_bytes` more. If nothing else is in flight, as
+    /// many always may as the device serves without slowing each other.
     pub(super) fn room_files(&self, each: u64, asked_bytes: u64) -> u64 {
         let all = each.saturating_add(self.access_bytes);
         let share = each as f64 / all as f64;
-        let depth_bytes = ((self.depth_bytes as f64 * share) as u64).max(each);
-        let in_flight = Means { depth_bytes, ..*self };
-        in_flight.room_bytes().saturating_sub(asked_bytes) / each
+        let least_bytes = each.saturating_mul(self.cost.concurrency.max(1.0) as u64);
+        let depth_bytes = ((self.depth_bytes as f64 * share) as u64).max(least_bytes);
+        let means = Means { depth_bytes, ..*self };
+        means.room_bytes().saturating_sub(asked_bytes) / each
     }
 }
 
@@ -58,5 +60,7 @@ mod tests {
         assert_eq!(means(1200 * K, 60 * K, 108 * K).room_files(12 * K, 0), 5);
         assert_eq!(means(1200 * K, 0, 5000 * K).room_files(12 * K, 0), 1);
         assert_eq!(means(1200 * K, 12 * K, 5000 * K).room_files(12 * K, 0), 0);
+        let cost = DeviceCost { concurrency: 32.0, ..DeviceCost::DISK };
+        assert_eq!(Means { cost, ..means(1200 * K, 0, 5000 * K) }.room_files(12 * K, 0), 32);
     }
 }

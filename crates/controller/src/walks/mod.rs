@@ -156,11 +156,12 @@ impl Walks {
         self.marks_all = false;
     }
 
-    /// Number of programs that walk now.
-    pub(crate) fn walkers_at(&self, now: Nanos) -> u64 {
+    /// Number of programs that walk now on file systems that are meant.
+    pub(crate) fn walkers_at(&self, now: Nanos, is_meant: impl Fn(DeviceNumber) -> bool) -> u64 {
         let since = now.saturating_sub(AT_THE_MOMENT_NS);
-        let walking = |walker: &&Walker| walker.heard_at >= since && walker.ahead() > 0;
-        self.walkers.values().filter(walking).count() as u64
+        let walks = |walker: &Walker| walker.heard_at >= since && walker.ahead() > 0;
+        let walkers = self.walkers.iter().filter(|((dev, _), _)| is_meant(*dev));
+        walkers.filter(|(_, walker)| walks(walker)).count() as u64
     }
 
     /// Whether a walk has marked the file and waits for its use.

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use controller::ids::{CgroupId, FileKey, OpenFile, Tgid, Ticket};
 use controller::{
-    Access, Command, Completed, DirectoryRef, Entries, EntryKind, EntryRef, FileMiss, Input, Kind,
-    Listing, MemoryStats, Options, Place,
+    Access, Command, Completed, DirectoryRef, DiskStats, Entries, EntryKind, EntryRef, FileMiss,
+    Input, Kind, Listing, MemoryStats, Options, Place,
 };
 use proptest::prelude::*;
 use readahead::{DeviceCost, PAGE_BYTES, Past};
 
-use crate::support::{Bench, DEV, MS, SECOND, VOLUME, file, miss, reference};
+use crate::support::{Bench, DEV, DISK, MS, SECOND, VOLUME, file, miss, reference};
 
 pub(crate) const CGROUP: CgroupId = CgroupId(3);
 
@@ -248,6 +248,41 @@ fn a_walk_earns_what_its_program_did_not_wait_and_one_that_stops_only_spends() {
         assert!(metrics.earned_s <= most && metrics.earned_s > 0.7 * most, "{}", metrics.earned_s);
         assert!(metrics.spent_s < metrics.earned_s / 4.0, "{}", metrics.spent_s);
     }
+}
+
+#[test]
+fn a_walk_leaves_a_disk_to_a_reader_that_waits_and_goes_on_when_that_has_ended() {
+    let mut forest = Forest::new(DeviceCost::DISK);
+    let folder = forest.folder(1000, None, 2000);
+    let files = forest.walk(folder, Sort::Readdir, false);
+    let mut foreground_reads = 0;
+    let mut waits_of = |files: &[(u64, u64)], is_shared: bool| {
+        let before = forest.waits;
+        for (folder, ino) in files {
+            foreground_reads += u64::from(is_shared);
+            let stats = DiskStats {
+                foreground_reads,
+                foreground_ns: foreground_reads * 500 * MS,
+                our_bytes_in_flight: 10 * FILE_BYTES,
+                ..DiskStats::default()
+            };
+            forest.bench.now += 20 * MS;
+            forest.tell(Input::DiskStats(DISK, stats));
+            // As each miss is, this one is also reported as an access.
+            let of = reference(*ino, 7);
+            let access = Access { of, file_bytes: FILE_BYTES, cgroup: CGROUP, ..miss(*ino, 0) };
+            forest.read(7, *folder, *ino);
+            forest.tell(Input::Access(access));
+        }
+        forest.waits - before
+    };
+    assert!(waits_of(&files[..10], false) < 10, "nobody else reads");
+    waits_of(&files[10..600], true);
+    let shared = waits_of(&files[600..700], true);
+    assert!(shared > 90, "{shared} files");
+    waits_of(&files[700..1000], false);
+    let alone = waits_of(&files[1000..1100], false);
+    assert!(alone < 10, "{alone} files");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use readahead::behind::{Block, Span};
 use super::bpf::types::{
     block, block_key, event, file_key, file_state, mark, mark_key, stream, stream_key,
 };
-use super::{Observed, Spender};
+use super::{Observed, OfCommand, Spender};
 
 /// A struct that is shared as bytes.
 ///
@@ -52,6 +52,7 @@ const FLAG_NOREUSE: u8 = 8;
 const FLAG_WRITTEN: u8 = 64;
 const FLAG_FOREGROUND: u8 = 128;
 const KIND_FILE: u8 = 4;
+const RULE_FRESH: u8 = 0x80;
 const KIND_PASSED: u8 = 16;
 
 const MARKED_INODES_LOG2: u32 = 12;
@@ -76,7 +77,9 @@ pub(super) fn decode_event(bytes: &[u8]) -> impl Iterator<Item = Observed> {
     let inputs = read(bytes).map(|event| {
         let both = [file_miss(&event).map(Input::FileMiss), access_or_passed(&event)];
         let spender = Spender { cgroup: event.spender_cgroup, uid: event.spender_uid };
-        let command = usize::from(event.rule).checked_sub(1);
+        let command = usize::from(event.rule & !RULE_FRESH).checked_sub(1);
+        let is_fresh = event.rule & RULE_FRESH != 0;
+        let command = command.map(|command| OfCommand { command, is_fresh });
         let observed = move |input| Observed { at: event.now_ns, input, spender, command };
         both.into_iter().flatten().map(observed)
     });
@@ -226,12 +229,13 @@ mod tests {
             past: 3,
             spender_uid: 1000,
             spender_cgroup: 5,
-            rule: 2,
+            rule: 2 | RULE_FRESH,
             ..event::default()
         };
+        let of_command = OfCommand { command: 1, is_fresh: true };
         let whose: Vec<_> =
             decode_event(bytes_of(&fault)).map(|it| (it.spender, it.command)).collect();
-        assert_eq!(whose, [(Spender { cgroup: 5, uid: 1000 }, Some(1))]);
+        assert_eq!(whose, [(Spender { cgroup: 5, uid: 1000 }, Some(of_command))]);
         let [(7, Input::Access(access))] = decoded(&fault)[..] else { panic!("an access") };
         assert_eq!(access.of.file.ino, 131);
         assert_eq!(access.of.file.dev, DeviceNumber { major: 7, minor: 3 });

@@ -58,8 +58,17 @@ pub struct Observed {
     pub input: Input,
     /// Who has caused it.
     pub spender: Spender,
-    /// The command, of those that are remembered, that the process or one of its ancestors has the name of.
-    pub command: Option<usize>,
+    /// The process belongs to a command that is remembered.
+    pub command: Option<OfCommand>,
+}
+
+/// A process has the name of a command that is remembered, or one of its ancestors has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfCommand {
+    /// Which of the commands that were given.
+    pub command: usize,
+    /// The process of that name has begun less than 5 s ago.
+    pub is_fresh: bool,
 }
 
 /// A source of events about reads. Its methods fail with [`ObserveError::Lost`] if the source stops answering.

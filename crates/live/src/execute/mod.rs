@@ -191,8 +191,8 @@ impl Executor {
                 let job = ReadFiles { ticket, tgid, files, head_pages, most_bytes };
                 self.submit(dev, Job::ReadFiles(job));
             }
-            Command::ReadRemembered { ticket, dev, ref files } => {
-                let job = ReadRemembered { ticket, files: files.clone() };
+            Command::ReadRemembered { ticket, dev, tgid, ref files } => {
+                let job = ReadRemembered { ticket, tgid, files: files.clone() };
                 self.submit(dev, Job::ReadRemembered(job));
             }
             Command::Mark(..)

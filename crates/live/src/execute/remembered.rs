@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use controller::ids::Ticket;
+use controller::ids::{Tgid, Ticket};
 use controller::{Completed, FilePages, Found};
 use linux::handles::{Known, is_gone};
 use linux::io_priority::take_priority_of;
@@ -21,14 +21,15 @@ use crate::mounted::Volume;
 /// Ranges to be read ahead.
 pub(super) struct ReadRemembered {
     pub(super) ticket: Ticket,
+    /// The process for which it is done.
+    pub(super) tgid: Tgid,
     pub(super) files: Vec<FilePages>,
 }
 
 impl ReadRemembered {
     /// Reads the ranges ahead. On a device that serves one access at a time, in the order of their places on it.
     pub(super) fn run(&self, volume: &Volume, is_serial: bool) -> Completed {
-        // The thread may have that of another job's reader. The command has the same as bowwave, which has begun it.
-        take_priority_of(std::process::id());
+        take_priority_of(self.tgid);
         let mut reader = Reader { job: self, volume, opened: None };
         let ranges = self.ranges();
         let mut found = vec![Found::Gone; ranges.len()];
@@ -185,7 +186,11 @@ mod tests {
 
         /// What a disk is asked for.
         fn read(&self) -> Vec<Found> {
-            let job = ReadRemembered { ticket: Ticket(1), files: vec![self.pages.clone()] };
+            let job = ReadRemembered {
+                ticket: Ticket(1),
+                tgid: std::process::id(),
+                files: vec![self.pages.clone()],
+            };
             let volume = Volume {
                 mount: self.mount.clone(),
                 disk: None,
