@@ -22,8 +22,8 @@ const KERNEL_WINDOW_BYTES: f64 = 131_072.0;
 /// The kernel reads so much of a small file at first.
 const SMALL_WINDOW_BYTES: f64 = 16_384.0;
 
-/// Of a walker's request that is under way, so much is left on average. A random reader that never pauses meets more of
-/// it, but its seeks are shorter than the mean: beside the stock walker it waits 1.3 times the latency of `hdd`.
+/// Of a walker's request that is under way, so much is left on average. Beside the stock walker, a random reader that
+/// never pauses waits 1.3 to 1.5 times what the daemon measures as the latency of the lab's `hdd`.
 const REST: f64 = 0.5;
 
 /// Less is not worth a device access.

@@ -1,10 +1,11 @@
 //! Starts that a daemon remembers: some processes belong to one, others do not.
 
+use controller::behind::{Mode, Rules};
 use controller::ids::{StartId, Tgid};
-use controller::{Command, Input, Options};
+use controller::{Command, Input, Options, Passed};
 
 use crate::remembered::{LET_GO, Start, inos, irregular, list};
-use crate::support::{Bench, SECOND, VOLUME};
+use crate::support::{Bench, DEV, SECOND, VOLUME, passed, reference, span};
 
 const ID: StartId = StartId(1);
 const OTHER: StartId = StartId(2);
@@ -154,6 +155,41 @@ fn there_is_room_for_so_many_starts_and_no_more() {
     assert_eq!(start.kept.len(), 16);
     join(&mut start, StartId(100), 100);
     assert!(start.watched.contains(&100), "there is room again");
+}
+
+#[test]
+fn a_start_with_very_many_processes_leaves_room_for_those_of_others() {
+    let mut start = machine([Vec::new(), Vec::new()]);
+    for tgid in 1..2000 {
+        join(&mut start, ID, tgid);
+    }
+    assert_eq!(start.watched.len(), 64);
+    join(&mut start, OTHER, 5000);
+    assert!(start.watched.contains(&5000));
+}
+
+#[test]
+fn drop_behind_does_not_end_the_watch_of_a_process_of_a_start() {
+    let rules = Rules { mode: Mode::Always, ..Rules::default() };
+    let options = Options { behind: Some(rules), ..Options::default() };
+    let mut bench = Bench::new(VOLUME, options);
+    bench.on(&Input::Joined(ID, 1));
+    let mut watched = Vec::new();
+    let mut note = |commands: Vec<Command>| {
+        watched.extend(commands.into_iter().filter_map(|command| match command {
+            Command::WatchProcess(tgid, is_watched) => Some((tgid, is_watched)),
+            _ => None,
+        }));
+    };
+    for tgid in [1, 2] {
+        let of = reference(7, tgid);
+        note(bench.on(&Input::Passed(Passed { of, ..passed(7, span(0, 1024)) })));
+    }
+    note(bench.on(&Input::Unmounted(DEV)));
+    bench.now += SECOND;
+    note(bench.on(&Input::Tick));
+    assert!(watched.contains(&(2, false)), "its stream is forgotten: {watched:?}");
+    assert!(!watched.contains(&(1, false)), "it may go on: {watched:?}");
 }
 
 #[test]
