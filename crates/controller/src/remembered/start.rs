@@ -60,6 +60,14 @@ impl File {
         let listed = self.ranges.iter().filter(|range| !range.is_new).count();
         listed.div_ceil(MARKS_OF_FILE).max(1)
     }
+
+    /// For each range, whether one of its group overlaps these pages.
+    fn in_groups(&self, pages: Span) -> Vec<bool> {
+        let groups = self.ranges.chunks(self.group_size());
+        let overlap =
+            |group: &[Range]| vec![group.iter().any(|it| it.overlaps(pages)); group.len()];
+        groups.flat_map(overlap).collect()
+    }
 }
 
 /// A range of a file, by its index.
@@ -262,11 +270,9 @@ impl Start {
     /// ahead.
     fn use_ranges(&mut self, key: FileKey, touched: Span, is_mark: bool) {
         let Some(file) = self.files.get_mut(&key) else { return };
-        let size = file.group_size();
-        let touches = |(at, range): (usize, &Range)| range.overlaps(touched).then_some(at / size);
-        let groups: Vec<usize> = file.ranges.iter().enumerate().filter_map(touches).collect();
-        for (at, range) in file.ranges.iter_mut().enumerate() {
-            let is_in_group = is_mark && range.is_ahead() && groups.contains(&(at / size));
+        let in_groups = file.in_groups(touched);
+        for (range, is_in_group) in file.ranges.iter_mut().zip(in_groups) {
+            let is_in_group = is_mark && range.is_ahead() && is_in_group;
             if range.state == State::Used || !(is_in_group || range.overlaps(touched)) {
                 continue;
             }
@@ -355,12 +361,9 @@ impl Start {
         let is_ours = self.marks.remove(&(key, mark.first, mark.last));
         if is_ours && let Some(file) = self.files.get_mut(&key) {
             let marked = Span { start: mark.first, end: mark.last + 1 };
-            let size = file.group_size();
-            let touches =
-                |(at, range): (usize, &Range)| range.overlaps(marked).then_some(at / size);
-            let groups: Vec<usize> = file.ranges.iter().enumerate().filter_map(touches).collect();
-            for (at, range) in file.ranges.iter_mut().enumerate() {
-                if range.is_ahead() && groups.contains(&(at / size)) {
+            let in_groups = file.in_groups(marked);
+            for (range, is_in_group) in file.ranges.iter_mut().zip(in_groups) {
+                if range.is_ahead() && is_in_group {
                     self.ahead_ranges -= 1;
                     self.ahead_bytes -= range.bytes();
                     range.state = State::Cached;
