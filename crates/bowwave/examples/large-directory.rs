@@ -17,7 +17,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use cold::{Fallible, shell};
-use lab::{LabGuard, Options};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -31,16 +30,8 @@ fn main() -> Fallible<()> {
     println!("    files  stock s  bowwave s  read ahead  RSS MiB  longest wait ms  lost events");
     for files in words {
         let files: u64 = files.parse()?;
-        let lab = LabGuard::up(&Options {
-            name: format!("large-directory-{}", std::process::id()),
-            device: "net".into(),
-            size_bytes: LEAST_LAB_BYTES + files * BYTES_PER_FILE * 5 / 4,
-            fs_type: "ext4".into(),
-            scheduler: None,
-            server: Some(bowwave.clone()),
-            inject_late_us: 0.0,
-            faults: Vec::new(),
-        })?;
+        let lab_bytes = LEAST_LAB_BYTES + files * BYTES_PER_FILE * 5 / 4;
+        let lab = cold::lab("large-directory", "net", lab_bytes, &bowwave)?;
         lab.set_fast(true)?;
         let folder = lab.mount_point().join("large");
         fs::create_dir(&folder)?;

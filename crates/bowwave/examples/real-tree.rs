@@ -1,7 +1,8 @@
 //! How much sooner programs walk a real tree, on a file system that is not new.
 //!
 //! ```text
-//! cargo build --release && cargo run --release -p bowwave --example real-tree -- target/release/bowwave net,hdd grep,tar FOLDER
+//! cargo build --release
+//! cargo run --release -p bowwave --example real-tree -- target/release/bowwave net,hdd grep,tar FOLDER
 //! ```
 //!
 //! Copies the named folders to a lab disk whose file system was aged: files of many sizes have come and gone, before
@@ -19,7 +20,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use cold::{Fallible, shell};
-use lab::{LabGuard, Options};
+use lab::LabGuard;
 use patterns::order::next_random;
 
 const ROUNDS: usize = 3;
@@ -57,16 +58,7 @@ fn main() -> Fallible<()> {
     let walkers = walkers.collect::<Result<Vec<_>, _>>()?;
     println!("device  walker   files    MiB  128K s    4M s  bowwave  to 128K  to best");
     for device in devices.split(',') {
-        let lab = LabGuard::up(&Options {
-            name: format!("real-tree-{}", std::process::id()),
-            device: device.into(),
-            size_bytes: LAB_BYTES,
-            fs_type: "ext4".into(),
-            scheduler: None,
-            server: Some(bowwave.clone()),
-            inject_late_us: 0.0,
-            faults: Vec::new(),
-        })?;
+        let lab = cold::lab("real-tree", device, LAB_BYTES, &bowwave)?;
         lab.set_fast(true)?;
         let tree = lab.mount_point().join("tree");
         fs::create_dir(&tree)?;

@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use cold::{Fallible, shell};
-use lab::{LabGuard, Options};
+use lab::LabGuard;
 
 const ROUNDS: usize = 3;
 
@@ -120,16 +120,7 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn up(bowwave: &'a Path, device: &str, is_metadata_cold: bool) -> Fallible<Self> {
-        let lab = LabGuard::up(&Options {
-            name: format!("second-start-{}", std::process::id()),
-            device: device.into(),
-            size_bytes: LAB_BYTES,
-            fs_type: "ext4".into(),
-            scheduler: None,
-            server: Some(bowwave.to_owned()),
-            inject_late_us: 0.0,
-            faults: Vec::new(),
-        })?;
+        let lab = cold::lab("second-start", device, LAB_BYTES, bowwave)?;
         lab.set_fast(true)?;
         Ok(Bench { bowwave, lab, state: tempfile::tempdir()?, is_metadata_cold })
     }

@@ -1,5 +1,5 @@
-//! `bowwave run --remember`, and a daemon that remembers, on the running kernel: a lab volume, and a program that reads many small files in an order
-//! that follows from nothing.
+//! `bowwave run --remember`, and a daemon that remembers, on the running kernel: a lab volume, and a program that reads
+//! many small files in an order that follows from nothing.
 //!
 //! What is asserted is counted, never timed. Needs root, FUSE, eBPF and python3.
 

@@ -17,10 +17,10 @@ use crate::Nanos;
 use crate::input::DiskStats;
 
 /// The kernel's default window. A foreground read finds about one of each stream in the queue.
-const KERNEL_WINDOW_BYTES: f64 = 131_072.0;
+pub(crate) const KERNEL_WINDOW_BYTES: u64 = 128 << 10;
 
 /// The kernel reads so much of a small file at first.
-const SMALL_WINDOW_BYTES: f64 = 16_384.0;
+const SMALL_WINDOW_BYTES: u64 = 16 << 10;
 
 /// Of a walker's request that is under way, so much is left on average. Beside the stock walker, a random reader that
 /// never pauses waits 1.3 to 1.5 times what the daemon measures as the latency of the lab's `hdd`.
@@ -138,7 +138,7 @@ fn stock_wait_s(Readers { streams, walkers }: Readers, cost: &DeviceCost) -> f64
     let is_only_walked = streams == 0 && walkers > 0;
     let (window_bytes, least_ahead) =
         if is_only_walked { (SMALL_WINDOW_BYTES, REST) } else { (KERNEL_WINDOW_BYTES, 1.0) };
-    let window_s = cost.latency_s + window_bytes / cost.bandwidth;
+    let window_s = cost.latency_s + window_bytes as f64 / cost.bandwidth;
     let readers = (streams + walkers) as f64 - if is_only_walked { 1.0 - REST } else { 0.0 };
     let ahead_of_it = (readers / cost.concurrency.max(1.0)).max(least_ahead);
     (ahead_of_it + 1.0) * window_s

@@ -6,6 +6,7 @@
 use readahead::Mark;
 
 use crate::command::{Interest, Listening};
+use crate::depth::KERNEL_WINDOW_BYTES;
 use crate::ids::{CgroupId, DeviceNumber, FileKey};
 use crate::shared::Shared;
 use crate::{CHUNK_PAGES, Nanos};
@@ -41,9 +42,6 @@ const LONGEST_SILENCE_NS: Nanos = 640_000_000;
 
 /// A stream or a walk counts as read now if it had an event within this time: even on a slow disk, events come more often.
 pub(crate) const AT_THE_MOMENT_NS: Nanos = 500_000_000;
-
-/// The kernel's default window.
-const WINDOW_BYTES: u64 = 131_072;
 
 /// Most chunks with marks per file: two for each stream that a policy follows.
 const MARKED_CHUNKS: usize = 64;
@@ -112,7 +110,7 @@ impl FileNotes {
 
     /// Its reader belongs to a stream. Returns whether that is new.
     pub(crate) fn recognised(&mut self, file_bytes: u64) -> bool {
-        self.fits_window = file_bytes <= WINDOW_BYTES;
+        self.fits_window = file_bytes <= KERNEL_WINDOW_BYTES;
         !std::mem::replace(&mut self.managed, true)
     }
 

@@ -5,10 +5,29 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use lab::LabGuard;
+use lab::{LabGuard, Options};
 use rustix::fs::{Advice, fadvise};
 
 pub(crate) type Fallible<T> = Result<T, Box<dyn Error>>;
+
+/// A lab with an ext4, served by that bowwave.
+pub(crate) fn lab(
+    purpose: &str,
+    device: &str,
+    size_bytes: u64,
+    bowwave: &Path,
+) -> Fallible<LabGuard> {
+    Ok(LabGuard::up(&Options {
+        name: format!("{purpose}-{}", std::process::id()),
+        device: device.into(),
+        size_bytes,
+        fs_type: "ext4".into(),
+        scheduler: None,
+        server: Some(bowwave.to_owned()),
+        inject_late_us: 0.0,
+        faults: Vec::new(),
+    })?)
+}
 
 /// Empties the cache of the lab's files, and of their directories and inodes if these shall be cold.
 pub(crate) fn cool(lab: &LabGuard, is_metadata_cold: bool) -> Fallible<()> {

@@ -55,12 +55,8 @@ impl Starts {
 
     /// Whether nothing more is concluded from what the processes of a start read: their time is over, or all have ended.
     pub(super) fn is_over(&self, now: Nanos, id: StartId) -> bool {
-        let is_alone = || !self.members.values().any(|of| *of == id);
-        let has_ended = |start: &Start| start.is_over(now) || start.is_old(now) && is_alone();
-        match self.of_all {
-            Some(_) => self.get(id).is_some_and(|start| start.is_over(now)),
-            None => self.get(id).is_some_and(has_ended),
-        }
+        let has_ended = || self.of_all.is_none() && !self.members.values().any(|of| *of == id);
+        self.get(id).is_some_and(|start| start.is_over(now) || start.is_old(now) && has_ended())
     }
 
     /// The start to which a process belongs.
