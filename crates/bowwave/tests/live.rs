@@ -8,9 +8,11 @@ mod managed;
 mod own;
 mod run;
 mod stage;
+mod windows;
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 use lab::{LabGuard, Status};
 use managed::Daemon;
 use own::Own;
+use rustix::fs::{Advice, fadvise};
 use stage::{Alone, BOWWAVE};
 
 struct Bench {
@@ -145,6 +148,37 @@ fn what_files_of_a_volume_have_shown_is_known_at_the_next_start() {
     assert_eq!(kept().count(), 1);
     kept().for_each(|file| fs::write(file.path(), "damaged").expect("written"));
     assert!(windows(&files[..1]) > known, "a damaged note counts as none");
+}
+
+#[test]
+fn a_long_forward_reader_of_a_fast_disk_gets_a_wider_window_until_the_daemon_ends() {
+    let Some(bench) = bench("ssd") else { return };
+    let path = bench.lab.mount_point().join("f100");
+    let file = fs::File::open(&path).expect("opened");
+    let own = windows::requests(&bench.lab, &file);
+    // The disk is as fast as they come, whatever this machine makes of it.
+    drop(bench.daemon(&[]));
+    let notes = fs::read_dir(bench.state.path().join("disks")).expect("measured").flatten();
+    for note in notes.map(|note| note.path()) {
+        let text = fs::read_to_string(&note).expect("a note");
+        let mut about: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        about["latency_us"] = 100.into();
+        about["bandwidth_mb_s"] = 2000.into();
+        fs::write(&note, about.to_string()).expect("written");
+    }
+    let daemon = Daemon::begin(&mut managed::daemon(&bench.lab, bench.state.path(), &[]));
+    let mut part = vec![0; 64 << 10];
+    stage::wait_until("a window is wider", Duration::from_secs(60), || {
+        fadvise(&file, 0, None, Advice::DontNeed).expect("advised");
+        for offset in (0..100 << 20).step_by(part.len()) {
+            file.read_exact_at(&mut part, offset).expect("read");
+        }
+        !windows::noted(bench.state.path()).is_empty()
+    });
+    let wider = windows::requests(&bench.lab, &file);
+    assert!(wider * 2 <= own, "{wider} requests for a part of the file, {own} before");
+    daemon.end();
+    windows::are_as_before(&bench.lab, bench.state.path(), &file, own, "after its end");
 }
 
 /// Freezes maps of a process, given by the sizes of their keys and values: from then on it cannot change them.

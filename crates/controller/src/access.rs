@@ -153,6 +153,9 @@ impl Controller {
             backing,
             Bound { limit: kernel_pages, thrashing: bound },
         );
+        if access.kind == Kind::Miss && !self.plan.is_recognised() {
+            self.windows.narrow_again(access);
+        }
         if let Some(pages) = self.plan.whole_request() {
             self.windows.note_long_request(access, pages);
         }
@@ -168,6 +171,9 @@ impl Controller {
         out: &mut Vec<Command>,
     ) -> Decided {
         let pages = self.plan.pages();
+        if pages == 0 && self.widens(now, access, out) {
+            return Decided::LeftToKernel;
+        }
         if pages == 0 {
             return Decided::Nothing(if hint == Hint::Random { Reason::Advised } else { lack });
         }
@@ -207,6 +213,38 @@ impl Controller {
         let is_ahead = start > access.page && !access.mapped && access.kind != Kind::Fault;
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
         is_ahead && pages > access.kernel_window && self.windows.enlarge(now, access, pages)
+    }
+
+    /// Whether the kernel gets a wider window for the open file now, as the plan asks.
+    fn widens(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) -> bool {
+        let Some(pages) = self.plan.wider_window() else { return false };
+        let Some(id) = self.volumes.backing(access.of.file.dev) else { return false };
+        if let Some(backing) = self.backings.get_mut(id) {
+            backing.expect_wide_windows(now, out);
+        }
+        self.look_after_wide_windows_on(now, id);
+        self.windows.widen(now, access, pages)
+    }
+
+    /// Adjusts wider windows to who else reads.
+    pub(crate) fn look_after_wide_windows(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        let wide = self.backings.iter().filter(|(_, backing)| backing.has_wide_windows());
+        for id in wide.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.steer(now, id, out);
+            self.look_after_wide_windows_on(now, id);
+            let are_wide = self.volumes.on(id).any(|dev| self.windows.are_wide_on(dev));
+            if let Some(backing) = self.backings.get_mut(id).filter(|_| !are_wide) {
+                backing.are_own_again(out);
+            }
+        }
+    }
+
+    fn look_after_wide_windows_on(&mut self, now: Nanos, id: BackingId) {
+        let Some(backing) = self.backings.get_mut(id) else { return };
+        let may_widen = backing.may_widen(now);
+        for dev in self.volumes.on(id) {
+            self.windows.allow_wide(dev, may_widen);
+        }
     }
 
     /// Bytes read ahead and not used yet, within files, across them and from lists.

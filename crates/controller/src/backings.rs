@@ -14,6 +14,7 @@ use crate::depth::{Depth, Readers};
 use crate::ids::{BackingId, FileKey, Ticket};
 use crate::input::{DeviceFacts, DiskStats, Origin};
 use crate::learn::{FASTEST_DISK_S, Learner};
+use crate::wide_windows::WideWindows;
 
 /// With this many batches unanswered, a device is overloaded already and gets no more.
 const MOST_BATCHES: usize = 16;
@@ -35,6 +36,8 @@ pub(crate) struct Backing {
     counts: bool,
     stats: DiskStats,
     outstanding: Outstanding,
+    /// Whether open files may have wider windows than their own, if some should.
+    wide_windows: Option<WideWindows>,
 }
 
 /// Batches of reads that were handed to the body and not answered yet.
@@ -80,6 +83,7 @@ impl Backing {
             counts: false,
             stats: DiskStats::default(),
             outstanding: Outstanding::default(),
+            wide_windows: None,
         };
         if backing.is_probed {
             out.push(Command::Probe(id));
@@ -105,7 +109,38 @@ impl Backing {
 
     /// What the eBPF programs should report of its files.
     pub(crate) fn interest(&self) -> Interest {
-        if self.cost.outpaces_user_space() { Interest::NotForward } else { Interest::All }
+        if !self.cost.outpaces_user_space() {
+            return Interest::All;
+        }
+        // Nothing less than twice the window is worth a change. Whom a wider one delays must be seen.
+        let most_window = if self.is_counted { self.cost.ample_pages() / 2 } else { 0 };
+        Interest::NotForward { most_window: u32::try_from(most_window).unwrap_or(u32::MAX) }
+    }
+
+    /// An open file should have a wider window. If that is the first one, the device's reads are counted from now on,
+    /// so that it shows who else reads.
+    pub(crate) fn expect_wide_windows(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        if self.is_counted && self.wide_windows.is_none() {
+            self.wide_windows = Some(WideWindows::new(now));
+            self.count(out);
+        }
+    }
+
+    /// Whether some open files have, or should have, wider windows.
+    pub(crate) fn has_wide_windows(&self) -> bool {
+        self.wide_windows.is_some()
+    }
+
+    /// Whether windows may be wider now, by what is known of other readers.
+    pub(crate) fn may_widen(&mut self, now: Nanos) -> bool {
+        let reads = self.stats.foreground_reads;
+        self.wide_windows.as_mut().is_some_and(|wide| wide.look(now, reads))
+    }
+
+    /// All windows are their own again.
+    pub(crate) fn are_own_again(&mut self, out: &mut Vec<Command>) {
+        self.wide_windows = None;
+        self.count(out);
     }
 
     /// Whether a head must move between the places that it reads and writes.
@@ -148,10 +183,13 @@ impl Backing {
         out: &mut Vec<Command>,
     ) -> bool {
         if self.depth.is_due(now) {
-            self.depth.steer(now, &self.stats, readers(), &self.cost);
+            let is_late = self.depth.steer(now, &self.stats, readers(), &self.cost);
+            if let Some(wide) = self.wide_windows.as_mut().filter(|_| is_late) {
+                wide.end(now);
+            }
         }
         let before = self.interest();
-        let learned = self.learner.as_mut().and_then(|l| l.correct(&self.cost, &self.stats));
+        let learned = self.learner.as_mut().and_then(|l| l.correct(now, &self.cost, &self.stats));
         if let Some(cost) = learned {
             self.cost = cost;
             self.origin = Origin::Learned;
@@ -163,10 +201,12 @@ impl Backing {
     }
 
     /// The block layer's counters cost each request some time. They stay off where the device answers before user space
-    /// can help.
+    /// can help, unless windows are wider there.
     fn count(&mut self, out: &mut Vec<Command>) {
-        let counts = self.is_counted && self.interest() == Interest::All;
+        let is_of_use = self.interest() == Interest::All || self.has_wide_windows();
+        let counts = self.is_counted && is_of_use;
         if counts != self.counts {
+            self.depth.count_anew();
             self.counts = counts;
             self.stats = if counts { self.stats } else { DiskStats::default() };
             out.push(Command::Count(self.id, counts));
@@ -247,6 +287,14 @@ impl Backings {
         let Some(backing) = self.all.get_mut(&id) else { return false };
         backing.is_probed = false;
         cost.filter(is_cost).map(|cost| backing.measured(cost, out)).is_some()
+    }
+
+    /// When to look again who reads beside wider windows; `None` if there are none.
+    pub(crate) fn next_look(&self) -> Option<Nanos> {
+        self.all
+            .values()
+            .filter_map(|backing| Some(backing.wide_windows.as_ref()?.next_look()))
+            .min()
     }
 
     /// Whether a measurement is under way.

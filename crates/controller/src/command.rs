@@ -156,8 +156,12 @@ pub struct Listening {
 pub enum Interest {
     /// Every miss, fault and mark.
     All,
-    /// All but plain forward reading, which the kernel itself reads ahead.
-    NotForward,
+    /// All but plain forward reading, which the kernel itself reads ahead. Of that, only the kernel's marks in whole
+    /// windows.
+    NotForward {
+        /// Pages of the largest window whose marks are reported. Wider windows are as good as any.
+        most_window: u32,
+    },
 }
 
 /// The kernel's window of an open file.

@@ -227,6 +227,7 @@ impl Controller {
             behind.tick(&has_head, &mut Orders { now, tickets: &mut self.tickets, out });
             self.windows.stop_look_ahead(behind.copied());
         }
+        self.look_after_wide_windows(now, out);
         self.reconcile_windows(now, out);
         if now.saturating_sub(self.tidied_at) >= HOUSEKEEPING_NS {
             self.tidied_at = now;
@@ -264,7 +265,8 @@ impl Controller {
             () if self.behind.as_ref().is_some_and(Behind::is_busy) => crate::behind::BUSY_NS,
             () => HOUSEKEEPING_NS,
         };
-        now.saturating_add(wait)
+        let look = self.backings.next_look().unwrap_or(Nanos::MAX);
+        now.saturating_add(wait).min(look.max(now.saturating_add(WINDOWS_NS)))
     }
 
     /// Whether a device is being measured. Until then, its cost is a guess.

@@ -39,7 +39,7 @@ const MOST_QUEUED_S: f64 = 0.8;
 const SHARES: u64 = 8;
 
 /// Interval between adjustments: long enough for a few foreground reads of a slow disk.
-const STEP_NS: Nanos = 50_000_000;
+pub(crate) const STEP_NS: Nanos = 50_000_000;
 
 /// Foreground reads hold the depth down for this long, and at least for twice as long as the last ones have waited: the
 /// next one may be waiting now, and counts only when it is done.
@@ -99,16 +99,17 @@ impl Depth {
         self.limit < self.most
     }
 
-    /// Adjusts the depth to how long foreground reads have waited since the last step, beside these readers.
+    /// Adjusts the depth to how long foreground reads have waited since the last step, beside these readers. Returns
+    /// whether they have waited for longer than on the stock kernel.
     pub(crate) fn steer(
         &mut self,
         now: Nanos,
         stats: &DiskStats,
         readers: Readers,
         cost: &DeviceCost,
-    ) {
+    ) -> bool {
         if !self.is_due(now) {
-            return;
+            return false;
         }
         self.stepped_at = now;
         let reads = stats.foreground_reads.saturating_sub(self.seen.foreground_reads);
@@ -125,6 +126,12 @@ impl Depth {
             1.0
         };
         self.limit = (self.limit * factor).clamp(LEAST_BYTES as f64, self.most);
+        factor < 1.0
+    }
+
+    /// The device counts its reads from zero again.
+    pub(crate) fn count_anew(&mut self) {
+        self.seen = DiskStats::default();
     }
 }
 

@@ -30,7 +30,7 @@ impl Tolerance {
     pub(crate) fn with(interest: Interest) -> Self {
         match interest {
             Interest::All => Tolerance { first: 1024, next: 256 },
-            Interest::NotForward => Tolerance { first: 16, next: 3 },
+            Interest::NotForward { .. } => Tolerance { first: 16, next: 3 },
         }
     }
 }

@@ -193,6 +193,8 @@ pub struct DiskStats {
     pub seek_reads: u64,
     /// Their latencies, summed, in nanoseconds.
     pub seek_ns: u64,
+    /// Bytes of all reads that are done, bowwave's among them.
+    pub bytes: u64,
     /// Reads issued by bowwave.
     pub our_reads: u64,
     /// Bytes of these.

@@ -6,6 +6,7 @@
 
 use readahead::DeviceCost;
 
+use crate::Nanos;
 use crate::input::DiskStats;
 
 /// Latencies are averaged over at least this many reads, so that a few fast ones decide nothing.
@@ -14,28 +15,66 @@ const READS: u64 = 32;
 /// No disk reaches the right sector faster than this on average.
 pub const FASTEST_DISK_S: f64 = 0.001;
 
-/// The counters at the last comparison with a guessed cost.
+/// No single disk delivers as many bytes a second. An array may, but there less is lost by leaving it to the kernel than
+/// by taking flash for a disk.
+pub const FASTEST_DISK: f64 = 600e6;
+
+/// The rate of a device is taken over at least this time, so that a burst of completions is no rate.
+const RATE_OVER_NS: Nanos = 5_000_000;
+
+/// What has been seen of a device whose cost was not measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Learner {
-    seen: DiskStats,
+    /// The counters when latency was last compared with the known one.
+    latency_from: DiskStats,
+    /// The time and the bytes that were read by then, since when the rate is taken.
+    rate_from: Option<(Nanos, u64)>,
 }
 
 impl Learner {
-    /// The cost, corrected by the reads since the last call if there were enough.
-    pub(crate) fn correct(&mut self, cost: &DeviceCost, stats: &DiskStats) -> Option<DeviceCost> {
-        let reads = stats.seek_reads.saturating_sub(self.seen.seek_reads);
+    /// The cost, corrected by what was read since the last correction if that was enough.
+    pub(crate) fn correct(
+        &mut self,
+        now: Nanos,
+        cost: &DeviceCost,
+        stats: &DiskStats,
+    ) -> Option<DeviceCost> {
+        let with_latency = self.latency(cost, stats);
+        let known = with_latency.unwrap_or(*cost);
+        let Some(bandwidth) = self.rate(now, stats).filter(|rate| *rate > known.bandwidth) else {
+            return with_latency;
+        };
+        let is_flash = bandwidth > FASTEST_DISK && known.is_serial();
+        let known = if is_flash { DeviceCost::FLASH } else { known };
+        Some(DeviceCost { bandwidth, ..known })
+    }
+
+    /// The cost with a lower latency, if far reads have shown one.
+    fn latency(&mut self, cost: &DeviceCost, stats: &DiskStats) -> Option<DeviceCost> {
+        let reads = stats.seek_reads.saturating_sub(self.latency_from.seek_reads);
         if reads < READS {
             return None;
         }
-        let took_ns = stats.seek_ns.saturating_sub(self.seen.seek_ns);
+        let took_ns = stats.seek_ns.saturating_sub(self.latency_from.seek_ns);
         let mean_s = took_ns as f64 * 1e-9 / reads as f64;
-        self.seen = *stats;
+        self.latency_from = *stats;
         if mean_s >= cost.latency_s {
             return None;
         }
         let is_flash = mean_s < FASTEST_DISK_S && cost.is_serial();
         let base = if is_flash { DeviceCost::FLASH } else { *cost };
         Some(DeviceCost { latency_s: mean_s.max(1e-6), ..base })
+    }
+
+    /// Bytes a second since the last call that returned any: at most what the device can deliver.
+    fn rate(&mut self, now: Nanos, stats: &DiskStats) -> Option<f64> {
+        let (from, bytes) = *self.rate_from.get_or_insert((now, stats.bytes));
+        let elapsed_ns = now.saturating_sub(from);
+        if elapsed_ns < RATE_OVER_NS {
+            return None;
+        }
+        self.rate_from = Some((now, stats.bytes));
+        Some(stats.bytes.saturating_sub(bytes) as f64 / (elapsed_ns as f64 * 1e-9))
     }
 }
 
@@ -49,16 +88,16 @@ mod tests {
 
     #[test]
     fn a_disk_that_answers_at_once_is_flash() {
-        let cost = Learner::default().correct(&DeviceCost::DISK, &reads(READS, 120));
+        let cost = Learner::default().correct(0, &DeviceCost::DISK, &reads(READS, 120));
         let expected = DeviceCost { latency_s: 0.000_12, ..DeviceCost::FLASH };
         assert_eq!(cost, Some(expected));
     }
 
     #[test]
     fn slow_reads_may_have_waited_and_correct_nothing() {
-        assert_eq!(Learner::default().correct(&DeviceCost::DISK, &reads(100, 50_000)), None);
+        assert_eq!(Learner::default().correct(0, &DeviceCost::DISK, &reads(100, 50_000)), None);
         assert_eq!(
-            Learner::default().correct(&DeviceCost::DISK, &reads(READS - 1, 10)),
+            Learner::default().correct(0, &DeviceCost::DISK, &reads(READS - 1, 10)),
             None,
             "too few"
         );

@@ -149,6 +149,7 @@ static __always_inline bool end_read(u64 key)
 	slot = started->slot & (DISK_SLOTS - 1);
 	stats = &disk_stats[slot];
 	latency = bpf_ktime_get_ns() - started->at_ns;
+	__sync_fetch_and_add(&stats->bytes, started->bytes);
 	if (started->is_ours) {
 		__sync_fetch_and_add(&stats->our_ns, latency);
 		__sync_fetch_and_add(&stats->our_bytes_in_flight, -(s64)started->bytes);

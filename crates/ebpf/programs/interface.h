@@ -36,7 +36,14 @@ enum past {
 /* Which reads of a file system to report. */
 enum interest {
 	INTEREST_ALL = 1,
-	INTEREST_NOT_FORWARD = 2,	/* all but those that look like plain forward reading to the kernel */
+	/* All but those that look like plain forward reading to the kernel. Of that, only its marks in whole windows of
+	 * at most `most_window` pages. */
+	INTEREST_NOT_FORWARD = 2,
+};
+
+struct file_system {
+	u32 interest;
+	u32 most_window;
 };
 
 enum event_flags {
@@ -170,10 +177,12 @@ struct disk_stats {
 	s64 our_bytes_in_flight;
 	u64 seek_reads;		/* reads by others than us, more than SEEK_BYTES from the end of the disk's previous read */
 	u64 seek_ns;
-	u64 reserved[6];	/* pads to two cache lines */
+	u64 bytes;		/* of all reads that are done */
+	u64 reserved[5];	/* pads to two cache lines */
 };
 _Static_assert(sizeof(struct disk_stats) == 128, "as encoded");
 _Static_assert(sizeof(struct file_key) == 16 && sizeof(struct mark_key) == 24, "as encoded");
+_Static_assert(sizeof(struct file_system) == 8, "as encoded");
 _Static_assert(sizeof(struct file_state) == 24 && sizeof(struct mark) == 16, "as encoded");
 
 #endif

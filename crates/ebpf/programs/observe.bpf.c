@@ -45,8 +45,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
 	__type(key, u32);
-	__type(value, u32);
-} file_systems SEC(".maps"); /* s_dev -> enum interest */
+	__type(value, struct file_system);
+} file_systems SEC(".maps"); /* by s_dev */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -103,20 +103,20 @@ static __always_inline bool manages_current_task(void)
 	return follows(bpf_get_current_pid_tgid() >> 32);
 }
 
-/* What to report of a file, and its key; 0 if it is not a regular file on a watched file system, or leased. */
-static __always_inline u32 interest_in(struct inode *inode, struct file_key *key)
+/* What to report of a file, and its key; null if it is not a regular file on a watched file system, or leased. */
+static __always_inline struct file_system *interest_in(struct inode *inode, struct file_key *key)
 {
 	u32 dev = inode->i_sb->s_dev;
-	u32 *interest = bpf_map_lookup_elem(&file_systems, &dev);
+	struct file_system *file_system = bpf_map_lookup_elem(&file_systems, &dev);
 
-	if (!interest)
+	if (!file_system)
 		return 0;
 	if ((inode->i_mode & S_IFMT) != S_IFREG || has_write_lease(inode->i_flctx))
 		return 0;
 	key->ino = inode->i_ino;
 	key->dev = dev;
 	key->reserved = 0;
-	return *interest;
+	return file_system;
 }
 
 static __always_inline bool is_muted(struct file_key *key, u64 now)
@@ -211,6 +211,12 @@ static __always_inline bool goes_forward(struct file_ra_state *ra, u64 index, u8
 	return kind == EVENT_KERNEL_MARK || index == 0 || index - previous <= 1;
 }
 
+/* Whether this is a mark of the kernel in a whole window of at most `most` pages. */
+static __always_inline bool is_in_whole_window(struct file_ra_state *ra, u8 kind, u32 most)
+{
+	return kind == EVENT_KERNEL_MARK && ra->size >= ra->ra_pages && ra->ra_pages <= most;
+}
+
 /* How an absent page left the page cache. The tracepoint comes before the kernel reads the page and opens its next
  * window, so the shadow entry and the old window are still there. A page ahead of the reader, in the current window or
  * the one before it, was evicted unused. */
@@ -241,13 +247,14 @@ static __always_inline int on_read_ahead(struct inode *inode, u64 index, struct 
 					 u64 request, u8 kind)
 {
 	struct file_key key;
-	u32 interest = interest_in(inode, &key);
+	struct file_system *file_system = interest_in(inode, &key);
 	struct event *event;
 	u64 now;
 
-	if (!interest || !manages_current_task())
+	if (!file_system || !manages_current_task())
 		return 0;
-	if (interest == INTEREST_NOT_FORWARD && goes_forward(ra, index, kind)) {
+	if (file_system->interest == INTEREST_NOT_FORWARD && goes_forward(ra, index, kind) &&
+	    !is_in_whole_window(ra, kind, file_system->most_window)) {
 		/* A program that goes from file to file waits for each first page. */
 		if (kind != EVENT_MISS || index)
 			return 0;

@@ -11,6 +11,7 @@
 //! All journals are in one folder, whatever the state folder of a run, since all runs change the same numbers. Only
 //! root can open them: anybody who can open a file can lock it.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
@@ -22,10 +23,14 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::failpoint;
+use crate::{failpoint, process};
 
 /// Where journals are kept; empty again after a boot.
 pub const JOURNALS: &str = "/run/bowwave/knobs";
+
+/// The extension of the journal of somebody who borrows a number from a process that has started it, and that has
+/// borrowed it as well: `bowwave demo` sets the window of a disk, and measures a daemon there, which sets that of files.
+const WITHIN: &str = "within";
 
 /// A `read_ahead_kb` file in sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,16 +219,23 @@ impl Borrowed {
     fn take_in(knob: Knob, folder: &Path) -> Result<Borrowed, KnobError> {
         let no_journal = |error| KnobError::NoJournal { folder: folder.to_owned(), error };
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(no_journal)?;
-        let path = knob.journal(folder);
-        let mut journal = match lock(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let pid =
-                    Noted::read(&path).map_or("?".into(), |noted| noted.entry.pid.to_string());
+        let mut path = knob.journal(folder);
+        let mut locked = lock(&path);
+        let is_taken = |locked: &io::Result<File>| {
+            locked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        };
+        if is_taken(&locked) {
+            let holder = Noted::read(&path).map(|noted| noted.entry.pid);
+            if holder.is_some_and(process::is_ancestor) {
+                path.set_extension(WITHIN);
+                locked = lock(&path);
+            }
+            if is_taken(&locked) {
+                let pid = holder.map_or("?".into(), |pid| pid.to_string());
                 return Err(KnobError::Taken { knob: knob.0, pid });
             }
-            Err(error) => return Err(no_journal(error)),
-        };
+        }
+        let mut journal = locked.map_err(no_journal)?;
         failpoint::reach("knob-locked");
         // A killed run may have left its own value. Restore the value from before.
         let left = Noted::read(&path).and_then(|noted| noted.left());
@@ -325,7 +337,10 @@ pub fn recover() -> Vec<(Knob, u64)> {
 }
 
 fn recover_in(folder: &Path) -> Vec<(Knob, u64)> {
-    journals(folder).filter_map(|journal| put_back(&journal)).collect()
+    let mut journals: Vec<_> = journals(folder).collect();
+    // What was borrowed last is put back first.
+    journals.sort_by_key(|journal| journal.extension() != Some(OsStr::new(WITHIN)));
+    journals.iter().filter_map(|journal| put_back(journal)).collect()
 }
 
 fn put_back(journal: &Path) -> Option<(Knob, u64)> {

@@ -246,10 +246,18 @@ pub struct Disk {
 }
 
 /// What a disk does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Bytes that it has read and written since boot.
     pub bytes: u64,
+    /// Reads that it has served since boot.
+    pub reads: u64,
+    /// Bytes of these.
+    pub read_bytes: u64,
+    /// The sum of their times, in milliseconds.
+    pub read_ms: u64,
+    /// Time in which it had requests, in milliseconds.
+    pub busy_ms: u64,
     /// Requests that it has not served yet.
     pub in_flight: u64,
 }
@@ -294,8 +302,15 @@ impl Disk {
         self.queue("iostats").filter(|counts| *counts == 1)?;
         let counters = fs::read_to_string(self.sysfs.join("stat")).ok()?;
         let field = |n: usize| counters.split_ascii_whitespace().nth(n)?.parse::<u64>().ok();
-        let (read, written) = (field(2)?, field(6)?);
-        Some(Load { bytes: (read + written) * 512, in_flight: field(8)? })
+        let (read_bytes, written_bytes) = (field(2)? * 512, field(6)? * 512);
+        Some(Load {
+            bytes: read_bytes + written_bytes,
+            reads: field(0)?,
+            read_bytes,
+            read_ms: field(3)?,
+            busy_ms: field(9)?,
+            in_flight: field(8)?,
+        })
     }
 
     /// Its size in bytes.

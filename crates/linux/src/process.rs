@@ -116,6 +116,12 @@ pub fn parent(pid: u32) -> Option<u32> {
     number_in(&status(pid).ok()?, "PPid:")
 }
 
+/// Whether a process has started this one, or has started one that did.
+pub fn is_ancestor(pid: u32) -> bool {
+    let parent_of = |child: &u32| parent(*child).filter(|parent| *parent > 0);
+    std::iter::successors(parent_of(&std::process::id()), parent_of).any(|ancestor| ancestor == pid)
+}
+
 /// Whether a process is still running. A zombie is not, unless other threads continue without the
 /// first one.
 pub fn is_alive(pid: u32) -> bool {

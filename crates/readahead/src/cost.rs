@@ -8,6 +8,9 @@ use crate::access::PAGE_BYTES;
 /// that, there is nothing to gain where the kernel reads ahead itself.
 const REACTION_S: f64 = 0.000_3;
 
+/// A window is ample if its transfer takes as long as this many device accesses: more would save little.
+pub(crate) const AMPLE_STALLS: f64 = 8.0;
+
 /// A device's cost model: one more access costs `latency_s`, one more page `page_s()`, and
 /// `concurrency` accesses overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +40,11 @@ impl DeviceCost {
     /// Pages the device would have streamed during one device access's latency.
     pub fn latency_pages(&self) -> f64 {
         self.latency_s / self.page_s()
+    }
+
+    /// Pages of a window that is [ample](AMPLE_STALLS).
+    pub fn ample_pages(&self) -> u64 {
+        (AMPLE_STALLS * self.latency_pages()) as u64
     }
 
     /// Whether device accesses are served one at a time.

@@ -106,6 +106,7 @@ pub struct Plan {
     asked: Vec<Asked>,
     is_recognised: bool,
     whole_request: Option<u32>,
+    wider_window: Option<u32>,
 }
 
 impl Plan {
@@ -119,6 +120,7 @@ impl Plan {
             asked: Vec::with_capacity(Self::CAPACITY),
             is_recognised: false,
             whole_request: None,
+            wider_window: None,
         }
     }
 
@@ -128,6 +130,7 @@ impl Plan {
         self.asked.clear();
         self.is_recognised = false;
         self.whole_request = None;
+        self.wider_window = None;
     }
 
     /// Notes that the reader belongs to a stream, whether or not there is anything to do for it now. Its own reads then
@@ -150,6 +153,16 @@ impl Plan {
     /// Pages of the requests that the kernel should read at once, if any.
     pub fn whole_request(&self) -> Option<u32> {
         self.whole_request
+    }
+
+    /// Lets the kernel read ahead for this open file in a window of `pages` pages, if nobody else reads from the device.
+    pub fn widen(&mut self, pages: u32) {
+        self.wider_window = Some(pages);
+    }
+
+    /// Pages of the window in which the kernel should read ahead, if its own is too small.
+    pub fn wider_window(&self) -> Option<u32> {
+        self.wider_window
     }
 
     /// How many actions still fit.

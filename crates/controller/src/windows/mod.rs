@@ -61,6 +61,8 @@ pub(crate) struct Windows {
     bounds: BTreeMap<CgroupId, Bound>,
     /// Which process copies which file, on a disk that does not keep up.
     copies: BTreeSet<(Tgid, FileKey)>,
+    /// File systems whose open files may have wider windows now.
+    wide_on: BTreeSet<DeviceNumber>,
     /// From when to when a device's own window was changed.
     moments: VecDeque<(Nanos, Nanos)>,
     last_at: Nanos,
@@ -78,6 +80,7 @@ impl Default for Windows {
             turns: Turns::default(),
             bounds: BTreeMap::new(),
             copies: BTreeSet::new(),
+            wide_on: BTreeSet::new(),
             moments: VecDeque::new(),
             last_at: 0,
             told: None,
@@ -219,14 +222,48 @@ impl Windows {
     /// Asks for a window of `pages`, so that the kernel reads ahead, in the reader's memory cgroup. Returns whether it
     /// will.
     pub(crate) fn enlarge(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
+        self.ask_for_larger(now, access, |entry| {
+            entry.larger = Some(entry.larger.unwrap_or(0).max(pages));
+        })
+    }
+
+    /// The same on a device that answers before user space could help, as soon as wide windows are allowed there.
+    pub(crate) fn widen(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
+        self.ask_for_larger(now, access, |entry| entry.wide = Some(pages))
+    }
+
+    /// The reader of this access does not read on, so what a wider window brings would be lost.
+    pub(crate) fn narrow_again(&mut self, access: &Access) {
+        let Some(target) = Self::target_of(access) else { return };
+        if let Some(entry) = self.entries.get_mut(&target)
+            && entry.wide.take().is_some()
+        {
+            self.turns.push(access.of.file.dev, target);
+        }
+    }
+
+    fn ask_for_larger(&mut self, now: Nanos, access: &Access, ask: impl Fn(&mut Entry)) -> bool {
         let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return false };
         let Some(entry) = self.entries.get_mut(&target) else { return false };
         if entry.is_advised(now) || entry.has_failed(now) {
             return false;
         }
-        entry.larger = Some(entry.larger.unwrap_or(0).max(pages));
+        ask(entry);
         self.turns.push(access.of.file.dev, target);
         matches!(self.desired(now, target), WindowSetting::Larger(_))
+    }
+
+    /// Whether open files of this file system may have wider windows now.
+    pub(crate) fn allow_wide(&mut self, dev: DeviceNumber, may: bool) {
+        let is_news = if may { self.wide_on.insert(dev) } else { self.wide_on.remove(&dev) };
+        if is_news {
+            self.consider_those(|entry| entry.dev() == dev && entry.wide.is_some());
+        }
+    }
+
+    /// Whether open files of this file system have wider windows, or may get them.
+    pub(crate) fn are_wide_on(&self, dev: DeviceNumber) -> bool {
+        self.entries.values().any(|entry| entry.dev() == dev && entry.wide.is_some())
     }
 
     /// The request of this access, of `pages` pages, is longer than the kernel's window and should be read whole.
@@ -266,6 +303,7 @@ impl Windows {
     /// A file system was unmounted, so its open files are closed.
     pub(crate) fn forget_volume(&mut self, dev: DeviceNumber) {
         self.entries.retain(|_, entry| entry.dev() != dev);
+        self.wide_on.remove(&dev);
         self.turns.forget(dev);
     }
 
@@ -335,7 +373,8 @@ impl Windows {
     /// 4. while memory is short, no window exceeds the bound; a bounded window stays bounded until it may have its
     ///    whole size again;
     /// 5. a reader whose requests exceed its window gets one as large as they are; with `--charge reader`, a forward
-    ///    reader gets a window so large that the kernel reads ahead in bowwave's place;
+    ///    reader gets a window so large that the kernel reads ahead in bowwave's place; so does a forward reader on a
+    ///    device that answers before user space could help, while others do not wait for that device too long;
     /// 6. otherwise each target has its own window.
     fn desired(&self, now: Nanos, target: Target) -> WindowSetting {
         let Some(entry) = self.entries.get(&target) else { return WindowSetting::Own };
@@ -361,7 +400,9 @@ impl Windows {
         let is_allowed = |pages: &u32| {
             bound.thrashing.is_none() && bound.limit.is_none_or(|most| *pages <= most)
         };
-        entry.larger().filter(is_allowed).map_or(WindowSetting::Own, WindowSetting::Larger)
+        let wide = entry.wide.filter(|_| self.wide_on.contains(&entry.dev()));
+        let larger = entry.larger().max(wide).filter(is_allowed);
+        larger.map_or(WindowSetting::Own, WindowSetting::Larger)
     }
 
     /// The bound of an open file, if its own window is larger.

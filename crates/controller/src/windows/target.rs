@@ -30,6 +30,8 @@ pub(super) struct Entry {
     pub(super) narrow: Option<u32>,
     /// The window with which the kernel reads ahead in bowwave's place.
     pub(super) larger: Option<u32>,
+    /// The window in which the kernel should read ahead while nobody else waits for the device.
+    pub(super) wide: Option<u32>,
     /// Requests in a row that were longer than its own window, and the window that the longest of them needs.
     long_requests: (u32, u32),
     /// It is an entry of an earlier run's journal.
@@ -58,6 +60,7 @@ impl Entry {
             actual: WindowSetting::Own,
             narrow: None,
             larger: None,
+            wide: None,
             long_requests: (0, 0),
             is_left_behind: false,
             is_over: false,
@@ -144,8 +147,8 @@ impl Entry {
     /// It has been idle for long. The policy's wish for it ends; if others need its place, its window is given back.
     /// Returns whether that changes anything.
     pub(super) fn settle_idle(&mut self, is_crowded: bool) -> bool {
-        let had_window = self.narrow.is_some() || self.larger().is_some();
-        (self.narrow, self.larger, self.long_requests) = (None, None, (0, 0));
+        let had_window = [self.narrow, self.larger(), self.wide].iter().any(Option::is_some);
+        (self.narrow, self.larger, self.wide, self.long_requests) = (None, None, None, (0, 0));
         let was_over = std::mem::replace(&mut self.is_over, is_crowded);
         had_window || (is_crowded && !was_over)
     }

@@ -142,7 +142,11 @@ fn a_guessed_disk_is_measured_and_its_events_follow_the_measurement() {
     assert_eq!(commands, expected);
     let measured = Completed::Probed { backing: DISK, cost: Some(DeviceCost::FLASH) };
     let commands = bench.completed(measured);
-    let expected = [Command::Count(DISK, false), Command::Watch(DEV, Some(Interest::NotForward))];
+    let most_window = DeviceCost::FLASH.ample_pages() as u32 / 2;
+    let expected = [
+        Command::Count(DISK, false),
+        Command::Watch(DEV, Some(Interest::NotForward { most_window })),
+    ];
     assert_eq!(commands, expected);
     assert_eq!(bench.controller.status(bench.now).devices[0].origin, "measured");
 }
@@ -159,8 +163,36 @@ fn what_cannot_be_probed_stays_a_guess_that_reads_correct() {
     let learned = DeviceCost { latency_s: 0.000_1, ..DeviceCost::FLASH };
     assert!(commands.contains(&Command::Remember(DISK, learned)), "{commands:?}");
     assert!(commands.contains(&Command::Count(DISK, false)));
-    assert!(commands.contains(&Command::Watch(DEV, Some(Interest::NotForward))));
+    let most_window = learned.ample_pages() as u32 / 2;
+    assert!(commands.contains(&Command::Watch(DEV, Some(Interest::NotForward { most_window }))));
     assert_eq!(bench.controller.status(bench.now).devices[0].origin, "learned");
+}
+
+#[test]
+fn a_disk_that_delivers_more_than_any_that_rotates_is_flash() {
+    let mut bench = Bench::empty(Options::default());
+    let guess = DeviceFacts { cost: DeviceCost::DISK, origin: Origin::Guessed, is_counted: true };
+    bench.on(&mounted(DEV, DISK, guess));
+    let bytes = |bytes: u64| Input::DiskStats(DISK, DiskStats { bytes, ..DiskStats::default() });
+    bench.access(miss(1, 7));
+    bench.on(&bytes(3 << 20));
+    bench.now += 9 * MS;
+    assert_eq!(bench.access(miss(2, 7)).iter().filter(|it| is_note(it)).count(), 0, "300 MB/s");
+    bench.on(&bytes(23 << 20));
+    bench.now += 9 * MS;
+    let commands = bench.access(miss(3, 7));
+    let noted = commands.iter().find_map(|command| match command {
+        Command::Remember(DISK, cost) => Some(*cost),
+        _ => None,
+    });
+    let noted = noted.expect("2 GB/s");
+    assert_eq!(noted.latency_s, DeviceCost::FLASH.latency_s);
+    assert!((2.0e9..2.2e9).contains(&noted.bandwidth), "{noted:?}");
+}
+
+/// Whether it notes what a device costs, as flash.
+fn is_note(command: &Command) -> bool {
+    matches!(command, Command::Remember(_, cost) if cost.outpaces_user_space())
 }
 
 #[test]

@@ -15,4 +15,5 @@ mod starts;
 mod strangers;
 mod support;
 mod walks;
+mod wide_windows;
 mod windows;

@@ -380,7 +380,7 @@ fn stream() -> impl Strategy<Value = StreamKey> {
 }
 
 fn wild_stats() -> BoxedStrategy<DiskStats> {
-    proptest::array::uniform9(number())
+    proptest::array::uniform10(number())
         .prop_map(|n| DiskStats {
             foreground_reads: n[0],
             foreground_ns: n[1],
@@ -391,6 +391,7 @@ fn wild_stats() -> BoxedStrategy<DiskStats> {
             our_reads: n[6],
             our_bytes: n[7],
             our_bytes_in_flight: n[8],
+            bytes: n[9],
         })
         .boxed()
 }

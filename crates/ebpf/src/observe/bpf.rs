@@ -262,8 +262,9 @@ impl Observer for BpfObserver {
         interest: Interest,
     ) -> Result<(), ObserveError> {
         let key = dev.to_kernel().to_ne_bytes();
-        let value = layout::encode_interest(interest).to_ne_bytes();
-        self.skeleton.maps.file_systems.update(&key, &value, MapFlags::ANY).map_err(lost)
+        let value = layout::encode_interest(interest);
+        let value = layout::bytes_of(&value);
+        self.skeleton.maps.file_systems.update(&key, value, MapFlags::ANY).map_err(lost)
     }
 
     fn forget_file_system(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
@@ -344,6 +345,7 @@ impl Observer for BpfObserver {
             managed_ns: stats.managed_ns,
             seek_reads: stats.seek_reads,
             seek_ns: stats.seek_ns,
+            bytes: stats.bytes,
             our_reads: stats.our_reads,
             our_bytes: stats.our_bytes,
             our_bytes_in_flight: stats.our_bytes_in_flight.max(0) as u64,

@@ -10,7 +10,7 @@ use readahead::Past;
 use readahead::behind::{Block, Span};
 
 use super::bpf::types::{
-    block, block_key, event, file_key, file_state, mark, mark_key, stream, stream_key,
+    block, block_key, event, file_key, file_state, file_system, mark, mark_key, stream, stream_key,
 };
 use super::{Observed, OfCommand, Spender};
 
@@ -26,6 +26,7 @@ unsafe impl Shared for block_key {}
 unsafe impl Shared for event {}
 unsafe impl Shared for file_key {}
 unsafe impl Shared for file_state {}
+unsafe impl Shared for file_system {}
 unsafe impl Shared for mark {}
 unsafe impl Shared for mark_key {}
 unsafe impl Shared for stream {}
@@ -153,11 +154,10 @@ fn access_or_passed(event: &event) -> Option<Input> {
     }))
 }
 
-/// Encodes `enum interest`.
-pub(super) fn encode_interest(interest: Interest) -> u32 {
+pub(super) fn encode_interest(interest: Interest) -> file_system {
     match interest {
-        Interest::All => 1,
-        Interest::NotForward => 2,
+        Interest::All => file_system { interest: 1, most_window: 0 },
+        Interest::NotForward { most_window } => file_system { interest: 2, most_window },
     }
 }
 

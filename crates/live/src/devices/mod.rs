@@ -10,9 +10,9 @@ mod remember;
 
 use std::path::Path;
 
-use controller::{DeviceFacts, Origin};
+use controller::{DeviceFacts, FASTEST_DISK, FASTEST_DISK_S, Origin};
 use linux::identity::Identity;
-use linux::mounts::{Disk, Mount};
+use linux::mounts::{Disk, Load, Mount};
 use linux::state;
 use readahead::DeviceCost;
 
@@ -20,6 +20,9 @@ pub(crate) use remember::note;
 
 /// The guess for a network file system: gigabit Ethernet with a round trip of 1 ms.
 const NETWORK: DeviceCost = DeviceCost { latency_s: 0.001, bandwidth: 110e6, concurrency: 16.0 };
+
+/// With fewer reads since boot, their mean tells nothing.
+const ENOUGH_READS: u64 = 1000;
 
 /// What is known of the device under `mount` now. Somebody may have tuned the volume of LVM, LUKS or md that it is on;
 /// what is measured is the disk to which all reads of the volume go.
@@ -55,14 +58,44 @@ fn of_disk(disk: &Disk, state: &Path) -> (DeviceCost, Origin) {
     remember::recall(disk, state).unwrap_or_else(|| (guess(disk), Origin::Guessed))
 }
 
-/// A guess by whether the kernel says that the disk rotates.
+/// A guess by whether the kernel says that the disk rotates. It says so of many virtual disks, which have been too fast
+/// since boot for that.
 pub(crate) fn guess(disk: &Disk) -> DeviceCost {
-    if disk.is_rotational() { DeviceCost::DISK } else { DeviceCost::FLASH }
+    let outpaces_disks = disk.load().as_ref().is_some_and(outpaces_disks);
+    if disk.is_rotational() && !outpaces_disks { DeviceCost::DISK } else { DeviceCost::FLASH }
+}
+
+/// Whether no disk that rotates could have served these reads in that time.
+fn outpaces_disks(load: &Load) -> bool {
+    if load.reads < ENOUGH_READS {
+        return false;
+    }
+    let mean_s = load.read_ms as f64 * 1e-3 / load.reads as f64;
+    let bytes_a_second = load.read_bytes as f64 / (load.busy_ms.max(1) as f64 * 1e-3);
+    mean_s < FASTEST_DISK_S || bytes_a_second > FASTEST_DISK
 }
 
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_any_note(bytes: &[u8]) {
     if let Some((_, cost, _)) = remember::in_note(bytes) {
         assert!(cost.latency_s > 0.0 && cost.bandwidth.is_finite() && cost.concurrency >= 1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_was_too_fast_since_boot_does_not_rotate() {
+        let load = |reads, read_ms, read_bytes, busy_ms| {
+            let bytes = read_bytes;
+            Load { bytes, reads, read_bytes, read_ms, busy_ms, in_flight: 0 }
+        };
+        assert!(outpaces_disks(&load(5_000, 1_500, 100 << 20, 1_000)), "0.3 ms a read");
+        assert!(outpaces_disks(&load(5_000, 50_000, 2 << 30, 2_000)), "1 GB/s, in long queues");
+        assert!(!outpaces_disks(&load(5_000, 50_000, 300 << 20, 40_000)), "a disk");
+        assert!(!outpaces_disks(&load(100, 10, 1 << 20, 10)), "too few reads");
+        assert!(!outpaces_disks(&load(5_000, 50_000, 0, 0)), "no time");
     }
 }

@@ -244,12 +244,12 @@ mod tests {
         let found = [(10, 0), (11, 0), (15, 1), (15, 1), (15, 0), (15, 0), (16, 0)];
         let load = || {
             let (bytes, in_flight) = found[looks.replace(looks.get() + 1)];
-            Some(Load { bytes, in_flight })
+            Some(Load { bytes, in_flight, ..Load::default() })
         };
         assert!(wait_until_idle(|| Ok(()), load).is_ok());
         assert_eq!(looks.get(), 6);
         let nobody_waits = || Err(io::ErrorKind::Interrupted.into());
-        assert!(wait_until_idle(nobody_waits, || Some(Load { bytes: 0, in_flight: 0 })).is_err());
+        assert!(wait_until_idle(nobody_waits, || Some(Load::default())).is_err());
         assert!(wait_until_idle(|| Ok(()), || None).is_err(), "the kernel does not count");
     }
 

@@ -1,7 +1,7 @@
 //! The cost of a device, and what follows from it alone. This is computed when the cost changes, which is seldom,
 //! rather than for each access.
 
-use super::window::{AMPLE_STALLS, UnitCost};
+use super::window::UnitCost;
 use crate::cost::DeviceCost;
 
 /// A device, as far as decisions go.
@@ -16,8 +16,7 @@ pub(super) struct Device {
 
 impl Device {
     pub(super) fn new(cost: DeviceCost) -> Self {
-        let ample_pages = (AMPLE_STALLS * cost.latency_pages()) as u64;
-        Device { cost, pages: UnitCost::pages(&cost), ample_pages }
+        Device { cost, pages: UnitCost::pages(&cost), ample_pages: cost.ample_pages() }
     }
 
     /// Computes everything anew if the cost has changed.

@@ -270,6 +270,9 @@ impl Policy for Adaptive {
                     pressure.thrashed(access.kernel_window, false, access.now);
                 }
                 stream.proceed(&context, &mut outlook, plan, tally);
+                if let Some(pages) = stream.wider_window(&context, tally) {
+                    plan.widen(pages);
+                }
                 before.settle(stream, &context, tally, plan, account);
                 if stream.has_ended_a_file(access) {
                     history.completion_rate.end();

@@ -63,11 +63,13 @@ pub enum Rule {
     Mapped,
     /// The kernel reads long requests at once.
     Whole,
+    /// Where the device outpaces user space, the kernel gets a wider window for long forward runs.
+    Wider,
 }
 
 impl Rule {
     /// Every rule with its name.
-    pub const ALL: [(Rule, &'static str); 26] = [
+    pub const ALL: [(Rule, &'static str); 27] = [
         (Rule::Tail, "tail"),
         (Rule::Completion, "completion"),
         (Rule::Ends, "ends"),
@@ -94,6 +96,7 @@ impl Rule {
         (Rule::Harmless, "harmless"),
         (Rule::Mapped, "mapped"),
         (Rule::Whole, "whole requests"),
+        (Rule::Wider, "wider windows"),
     ];
 }
 

@@ -4,9 +4,6 @@ use super::number::real;
 use super::run::{Ahead, Run};
 use crate::cost::DeviceCost;
 
-/// A window is ample if its transfer takes as long as this many device accesses: more would save little.
-pub(super) const AMPLE_STALLS: f64 = 8.0;
-
 /// What a stream's next units cost on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitCost {

@@ -120,7 +120,7 @@ fn passed() -> impl Strategy<Value = Passed> {
 }
 
 fn disk_stats() -> impl Strategy<Value = DiskStats> {
-    any::<[u32; 9]>().prop_map(|n| DiskStats {
+    any::<[u32; 10]>().prop_map(|n| DiskStats {
         foreground_reads: n[0].into(),
         foreground_ns: n[1].into(),
         managed_reads: n[2].into(),
@@ -130,6 +130,7 @@ fn disk_stats() -> impl Strategy<Value = DiskStats> {
         our_reads: n[6].into(),
         our_bytes: n[7].into(),
         our_bytes_in_flight: n[8].into(),
+        bytes: n[9].into(),
     })
 }
 
@@ -275,7 +276,10 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
     let listening = any::<(u64, u64, bool)>().prop_map(|(marked_chunks, muted_until, managed)| {
         Listening { marked_chunks, muted_until, managed }
     });
-    let interest = of(prop_oneof![Just(Interest::All), Just(Interest::NotForward)]);
+    let interest = of(prop_oneof![
+        Just(Interest::All),
+        any::<u32>().prop_map(|most_window| Interest::NotForward { most_window })
+    ]);
     let setting = prop_oneof![
         Just(WindowSetting::Own),
         Just(WindowSetting::Abandoned),

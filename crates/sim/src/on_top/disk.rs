@@ -45,6 +45,7 @@ impl Disk {
     pub(super) fn end(&mut self, now: Nanos, started: Started, bytes: u64, is_managed: bool) {
         let Started { at, is_ours, is_seek } = started;
         let (stats, ns) = (&mut self.stats, now - at);
+        stats.bytes += bytes;
         if is_ours {
             stats.our_bytes_in_flight -= bytes;
             return;

@@ -23,10 +23,14 @@ impl Machine {
     fn report_plain(&mut self, now: Nanos, number: u32, reading: &Reading, kind: Kind, past: Past) {
         let Some(body) = &self.body else { return };
         let open = self.opens[reading.open as usize];
-        let is_forward = kind == Kind::KernelMark || goes_forward(open.previous, reading.page);
+        let kernel_window = open.kernel_window.unwrap_or(self.kernel_window);
         let is_heard = match body.interest {
             None => return,
-            Some(Interest::NotForward) => !is_forward,
+            Some(Interest::NotForward { most_window }) if kind == Kind::KernelMark => {
+                let (start, end) = open.kernel_read;
+                end - start >= u64::from(kernel_window) && kernel_window <= most_window
+            }
+            Some(Interest::NotForward { .. }) => !goes_forward(open.previous, reading.page),
             Some(Interest::All) => true,
         };
         if body.is_muted(open.file, now) {
@@ -38,7 +42,6 @@ impl Machine {
         if !is_heard {
             return;
         }
-        let kernel_window = open.kernel_window.unwrap_or(self.kernel_window);
         let access = Access {
             kind,
             open_file: Some(OpenFile(u64::from(reading.open))),

@@ -3,23 +3,29 @@
 use super::Stream;
 use crate::access::{Trigger, Via};
 use crate::adaptive::access_context::AccessContext;
-use crate::adaptive::allowance::MIN_READ_AHEAD_PAGES;
+use crate::adaptive::allowance::{Claim, MIN_READ_AHEAD_PAGES};
 use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
+use crate::adaptive::number::real;
 use crate::adaptive::outlook::Outlook;
 use crate::adaptive::rules::Rule;
 use crate::adaptive::run::{Ahead, Run};
 use crate::adaptive::survival::Lengths;
 use crate::adaptive::tail_exponent::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::waits::Waits;
-use crate::adaptive::window::{AMPLE_STALLS, UnitCost};
-use crate::cost::DeviceCost;
+use crate::adaptive::window::UnitCost;
+use crate::cost::{AMPLE_STALLS, DeviceCost};
 use crate::plan::{Cause, Plan};
+use crate::tally::Tally;
 
 /// A mark spans a few pages, as a reader may skip one.
 const MARK_PAGES: u64 = 8;
 
 /// A run is seen again each time it has grown by one part in this many: half a bin of a [curve](super::super::Curve).
 const SEEN_SHARE: u64 = 8;
+
+/// What it costs to change the kernel's window of an open file and to give it back, in seconds: each takes about 60 us,
+/// and a few accesses must be reported before.
+const CHANGE_S: f64 = 0.000_15;
 
 /// A window also takes the rest of the file if that is less than one part in this many of the window ...
 const SNAP_SHARE: u64 = 4;
@@ -196,6 +202,33 @@ impl Stream {
         if self.frontier == last && self.reader < last {
             self.set_mark(last - 1, context, plan);
         }
+    }
+
+    /// Pages of the window in which the kernel should read this stream ahead, where it does so before user space could.
+    /// `None` if its own is as good, or if a change is not worth its price.
+    ///
+    /// A run is expected to go on for as long as it has lasted, and each window of the kernel costs its reader an
+    /// access. What the kernel has read beyond a run's end is lost, so a run must be twice as long as the window.
+    pub(in crate::adaptive) fn wider_window(
+        &self,
+        context: &AccessContext,
+        tally: &Tally,
+    ) -> Option<u32> {
+        let is_the_kernels =
+            context.device.cost.outpaces_user_space() && self.kernel_reads_ahead(context);
+        let survives = self.cap == u64::MAX && context.access.via == Via::Read;
+        if !is_the_kernels || !survives || self.is_guess || !context.rules.have(Rule::Wider) {
+            return None;
+        }
+        let own = u64::from(context.access.kernel_window.max(1));
+        let rest = self.units_in_file(context.access.file_pages).saturating_sub(self.reader);
+        let saved_s = real(self.reader.min(rest) / own) * context.device.cost.latency_s;
+        let claim = Claim { own: 0, request: own, share: self.pace.share() };
+        let most = context.device.ample_pages.min(context.allowance.for_stream(claim, tally));
+        let pages = most.min(self.reader / 2);
+        // Each change has its price, so there are few.
+        let least = if pages == most { 2 * own } else { 4 * own };
+        if pages < least || saved_s < CHANGE_S { None } else { u32::try_from(pages).ok() }
     }
 
     /// Whether a plain forward stream is left to the kernel: its window is as large as the rule asks,
