@@ -154,7 +154,7 @@ impl Controller {
             Bound { limit: kernel_pages, thrashing: bound },
         );
         if access.kind == Kind::Miss && !self.plan.is_recognised() {
-            self.windows.narrow_again(access);
+            self.windows.narrow_again(now, access);
         }
         if let Some(pages) = self.plan.whole_request() {
             self.windows.note_long_request(access, pages);
@@ -219,6 +219,9 @@ impl Controller {
     fn widens(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) -> bool {
         let Some(pages) = self.plan.wider_window() else { return false };
         let Some(id) = self.volumes.backing(access.of.file.dev) else { return false };
+        if !self.windows.may_widen(now, access) {
+            return false;
+        }
         if let Some(backing) = self.backings.get_mut(id) {
             backing.expect_wide_windows(now, out);
         }

@@ -233,13 +233,19 @@ impl Windows {
     }
 
     /// The reader of this access does not read on, so what a wider window brings would be lost.
-    pub(crate) fn narrow_again(&mut self, access: &Access) {
+    pub(crate) fn narrow_again(&mut self, now: Nanos, access: &Access) {
         let Some(target) = Self::target_of(access) else { return };
         if let Some(entry) = self.entries.get_mut(&target)
-            && entry.wide.take().is_some()
+            && entry.narrow_again(now)
         {
             self.turns.push(access.of.file.dev, target);
         }
+    }
+
+    /// Whether the open file of this access may ask for a wider window.
+    pub(crate) fn may_widen(&self, now: Nanos, access: &Access) -> bool {
+        let entry = Self::target_of(access).and_then(|target| self.entries.get(&target));
+        entry.is_some_and(|entry| entry.may_widen(now) && !entry.has_failed(now))
     }
 
     fn ask_for_larger(&mut self, now: Nanos, access: &Access, ask: impl Fn(&mut Entry)) -> bool {

@@ -32,6 +32,8 @@ pub(super) struct Entry {
     pub(super) larger: Option<u32>,
     /// The window in which the kernel should read ahead while nobody else waits for the device.
     pub(super) wide: Option<u32>,
+    /// No wider window before that: the last one was given back.
+    wide_from: Nanos,
     /// Requests in a row that were longer than its own window, and the window that the longest of them needs.
     long_requests: (u32, u32),
     /// It is an entry of an earlier run's journal.
@@ -61,6 +63,7 @@ impl Entry {
             narrow: None,
             larger: None,
             wide: None,
+            wide_from: 0,
             long_requests: (0, 0),
             is_left_behind: false,
             is_over: false,
@@ -132,6 +135,17 @@ impl Entry {
     pub(super) fn larger(&self) -> Option<u32> {
         let (count, longest) = self.long_requests;
         self.larger.max((count > 1).then_some(longest))
+    }
+
+    /// Whether no wider window was given back a short time ago.
+    pub(super) fn may_widen(&self, now: Nanos) -> bool {
+        now >= self.wide_from
+    }
+
+    /// A wider window has turned out to be of no use. Returns whether one was wanted.
+    pub(super) fn narrow_again(&mut self, now: Nanos) -> bool {
+        self.wide_from = now.saturating_add(PATIENCE_NS);
+        self.wide.take().is_some()
     }
 
     /// Its file system.
@@ -283,6 +297,9 @@ impl Entry {
             }
             WindowOutcome::Own => {
                 self.is_own_again(now);
+                if self.wide.is_some() {
+                    self.narrow_again(now);
+                }
                 // Closed, if another window was requested: do not ask again at once.
                 let is_given_back =
                     matches!(asked.setting, WindowSetting::Own | WindowSetting::Abandoned);

@@ -118,6 +118,7 @@ fn when_others_wait_longer_than_on_the_stock_kernel_it_is_given_back_for_10_s() 
     read(&mut bench, 2048, 1024);
     assert_eq!(windows(&bench.tick(50 * MS)), [], "not again at once");
     bench.now += SECOND;
+    read(&mut bench, 4096, 1024);
     let asked: Vec<_> = (0..5).flat_map(|_| windows(&bench.tick(50 * MS))).collect();
     assert!(matches!(asked[..], [WindowSetting::Larger(_)]), "{asked:?}");
 }
