@@ -17,7 +17,7 @@ pub const FASTEST_DISK_S: f64 = 0.001;
 
 /// No single disk delivers as many bytes a second. An array may, but there less is lost by leaving it to the kernel than
 /// by taking flash for a disk.
-pub const FASTEST_DISK: f64 = 600e6;
+pub const FASTEST_DISK_BYTES_S: f64 = 600e6;
 
 /// The rate of a device is taken over at least this time, so that a burst of completions is no rate.
 const RATE_OVER_NS: Nanos = 5_000_000;
@@ -44,7 +44,7 @@ impl Learner {
         let Some(bandwidth) = self.rate(now, stats).filter(|rate| *rate > known.bandwidth) else {
             return with_latency;
         };
-        let is_flash = bandwidth > FASTEST_DISK && known.is_serial();
+        let is_flash = bandwidth > FASTEST_DISK_BYTES_S && known.is_serial();
         let known = if is_flash { DeviceCost::FLASH } else { known };
         Some(DeviceCost { bandwidth, ..known })
     }

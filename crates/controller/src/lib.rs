@@ -53,7 +53,7 @@ pub use input::{
     Access, Advice, Attributes, Completed, DeviceFacts, DiskStats, Failure, Input, Kind,
     MemoryStats, Mounted, Origin, Passed, SEEK_BYTES, WindowOutcome,
 };
-pub use learn::{FASTEST_DISK, FASTEST_DISK_S};
+pub use learn::{FASTEST_DISK_BYTES_S, FASTEST_DISK_S};
 pub use listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
 pub use memory::budget_bytes;
 pub use readahead::Balance;

@@ -10,7 +10,7 @@ mod remember;
 
 use std::path::Path;
 
-use controller::{DeviceFacts, FASTEST_DISK, FASTEST_DISK_S, Origin};
+use controller::{DeviceFacts, FASTEST_DISK_BYTES_S, FASTEST_DISK_S, Origin};
 use linux::identity::Identity;
 use linux::mounts::{Disk, Load, Mount};
 use linux::state;
@@ -72,7 +72,7 @@ fn outpaces_disks(load: &Load) -> bool {
     }
     let mean_s = load.read_ms as f64 * 1e-3 / load.reads as f64;
     let bytes_a_second = load.read_bytes as f64 / (load.busy_ms.max(1) as f64 * 1e-3);
-    mean_s < FASTEST_DISK_S || bytes_a_second > FASTEST_DISK
+    mean_s < FASTEST_DISK_S || bytes_a_second > FASTEST_DISK_BYTES_S
 }
 
 #[cfg(any(test, fuzzing))]
