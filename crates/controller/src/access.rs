@@ -237,7 +237,7 @@ impl Controller {
             self.look_after_wide_windows_on(now, id);
             let are_wide = self.volumes.on(id).any(|dev| self.windows.are_wide_on(dev));
             if let Some(backing) = self.backings.get_mut(id).filter(|_| !are_wide) {
-                backing.are_own_again(out);
+                backing.expect_no_wide_windows(now, out);
             }
         }
     }

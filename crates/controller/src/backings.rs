@@ -35,6 +35,8 @@ pub(crate) struct Backing {
     /// It counts them now.
     counts: bool,
     stats: DiskStats,
+    /// When these were reported; `None` if not yet since counting has begun.
+    stats_at: Option<Nanos>,
     outstanding: Outstanding,
     /// Whether open files may have wider windows than their own, if some should.
     wide_windows: Option<WideWindows>,
@@ -82,6 +84,7 @@ impl Backing {
             is_counted: facts.is_counted,
             counts: false,
             stats: DiskStats::default(),
+            stats_at: None,
             outstanding: Outstanding::default(),
             wide_windows: None,
         };
@@ -133,14 +136,16 @@ impl Backing {
 
     /// Whether windows may be wider now, by what is known of other readers.
     pub(crate) fn may_widen(&mut self, now: Nanos) -> bool {
-        let reads = self.stats.foreground_reads;
+        let reads = self.stats_at.map(|_| self.stats.foreground_reads);
         self.wide_windows.as_mut().is_some_and(|wide| wide.look(now, reads))
     }
 
-    /// All windows are their own again.
-    pub(crate) fn are_own_again(&mut self, out: &mut Vec<Command>) {
-        self.wide_windows = None;
-        self.count(out);
+    /// No open file should have a wider window any more. If others have waited too long, that is not forgotten.
+    pub(crate) fn expect_no_wide_windows(&mut self, now: Nanos, out: &mut Vec<Command>) {
+        if self.wide_windows.as_ref().is_some_and(|wide| !wide.are_banned(now)) {
+            self.wide_windows = None;
+            self.count(out);
+        }
     }
 
     /// Whether a head must move between the places that it reads and writes.
@@ -189,8 +194,7 @@ impl Backing {
             }
         }
         let before = self.interest();
-        let learned = self.learner.as_mut().and_then(|l| l.correct(now, &self.cost, &self.stats));
-        if let Some(cost) = learned {
+        if let Some(cost) = self.learned().filter(is_cost) {
             self.cost = cost;
             self.origin = Origin::Learned;
             self.depth.fit(&cost);
@@ -200,15 +204,24 @@ impl Backing {
         self.interest() != before
     }
 
+    /// The cost, corrected by what was reported since the last correction.
+    fn learned(&mut self) -> Option<DeviceCost> {
+        let (learner, at) = (self.learner.as_mut()?, self.stats_at?);
+        learner.correct(at, &self.cost, &self.stats)
+    }
+
     /// The block layer's counters cost each request some time. They stay off where the device answers before user space
     /// can help, unless windows are wider there.
     fn count(&mut self, out: &mut Vec<Command>) {
         let is_of_use = self.interest() == Interest::All || self.has_wide_windows();
         let counts = self.is_counted && is_of_use;
         if counts != self.counts {
-            self.depth.count_anew();
             self.counts = counts;
-            self.stats = if counts { self.stats } else { DiskStats::default() };
+            // The counters will begin at zero again.
+            self.stats = DiskStats::default();
+            self.stats_at = None;
+            self.depth.count_anew();
+            self.learner = self.learner.take().map(|_| Learner::default());
             out.push(Command::Count(self.id, counts));
         }
     }
@@ -265,10 +278,11 @@ impl Backings {
     }
 
     /// Notes the counters of a device. They only grow, so smaller ones have come late.
-    pub(crate) fn note_stats(&mut self, id: BackingId, stats: DiskStats) {
+    pub(crate) fn note_stats(&mut self, now: Nanos, id: BackingId, stats: DiskStats) {
         let Some(backing) = self.all.get_mut(&id).filter(|backing| backing.counts) else { return };
         if stats.our_reads >= backing.stats.our_reads {
             backing.stats = stats;
+            backing.stats_at = Some(now);
         }
     }
 

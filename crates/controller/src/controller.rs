@@ -111,7 +111,7 @@ impl Controller {
                     behind.on_passed(&passed.clipped(), memory, &mut orders);
                 }
             }
-            Input::DiskStats(backing, stats) => self.backings.note_stats(*backing, *stats),
+            Input::DiskStats(backing, stats) => self.backings.note_stats(now, *backing, *stats),
             Input::MemoryStats(stats) => self.memory.note(now, stats),
             Input::Completed(completed) => self.on_completed(now, completed, out),
             Input::Mounted(mounted) => self.on_mounted(now, mounted, out),

@@ -203,6 +203,27 @@ pub struct DiskStats {
     pub our_bytes_in_flight: u64,
 }
 
+impl DiskStats {
+    /// What was counted since these were.
+    #[must_use]
+    pub fn since(&self, before: &DiskStats) -> DiskStats {
+        let less = |now: u64, before: u64| now.saturating_sub(before);
+        DiskStats {
+            foreground_reads: less(self.foreground_reads, before.foreground_reads),
+            foreground_ns: less(self.foreground_ns, before.foreground_ns),
+            managed_reads: less(self.managed_reads, before.managed_reads),
+            managed_ns: less(self.managed_ns, before.managed_ns),
+            seek_reads: less(self.seek_reads, before.seek_reads),
+            seek_ns: less(self.seek_ns, before.seek_ns),
+            bytes: less(self.bytes, before.bytes),
+            our_reads: less(self.our_reads, before.our_reads),
+            our_bytes: less(self.our_bytes, before.our_bytes),
+            // It is no counter.
+            our_bytes_in_flight: self.our_bytes_in_flight,
+        }
+    }
+}
+
 /// Memory, of the machine or of one cgroup. Looked up about once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MemoryStats {

@@ -32,16 +32,16 @@ pub(crate) struct Learner {
 }
 
 impl Learner {
-    /// The cost, corrected by what was read since the last correction if that was enough.
+    /// The cost, corrected by what was read up to `at` since the last correction if that was enough.
     pub(crate) fn correct(
         &mut self,
-        now: Nanos,
+        at: Nanos,
         cost: &DeviceCost,
         stats: &DiskStats,
     ) -> Option<DeviceCost> {
         let with_latency = self.latency(cost, stats);
         let known = with_latency.unwrap_or(*cost);
-        let Some(bandwidth) = self.rate(now, stats).filter(|rate| *rate > known.bandwidth) else {
+        let Some(bandwidth) = self.rate(at, stats).filter(|rate| *rate > known.bandwidth) else {
             return with_latency;
         };
         let is_flash = bandwidth > FASTEST_DISK_BYTES_S && known.is_serial();
@@ -67,13 +67,13 @@ impl Learner {
     }
 
     /// Bytes a second since the last call that returned any: at most what the device can deliver.
-    fn rate(&mut self, now: Nanos, stats: &DiskStats) -> Option<f64> {
-        let (from, bytes) = *self.rate_from.get_or_insert((now, stats.bytes));
-        let elapsed_ns = now.saturating_sub(from);
+    fn rate(&mut self, at: Nanos, stats: &DiskStats) -> Option<f64> {
+        let (from, bytes) = *self.rate_from.get_or_insert((at, stats.bytes));
+        let elapsed_ns = at.saturating_sub(from);
         if elapsed_ns < RATE_OVER_NS {
             return None;
         }
-        self.rate_from = Some((now, stats.bytes));
+        self.rate_from = Some((at, stats.bytes));
         Some(stats.bytes.saturating_sub(bytes) as f64 / (elapsed_ns as f64 * 1e-9))
     }
 }

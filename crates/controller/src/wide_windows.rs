@@ -26,29 +26,40 @@ pub(crate) struct WideWindows {
     is_wide: bool,
     /// When to look next.
     look_at: Nanos,
-    /// Foreground reads when it was looked last; `None` if they do not count.
-    reads: Option<u64>,
+    /// Foreground reads when it was looked last.
+    reads: u64,
+    /// Windows are narrow because others have waited too long.
+    are_banned: bool,
 }
 
 impl WideWindows {
     /// Counting has just begun.
     pub(crate) fn new(now: Nanos) -> Self {
-        WideWindows { is_wide: false, look_at: now.saturating_add(ALONE_NS), reads: Some(0) }
+        let look_at = now.saturating_add(ALONE_NS);
+        WideWindows { is_wide: false, look_at, reads: 0, are_banned: false }
     }
 
-    /// Whether windows may be wide now, after so many foreground reads.
-    pub(crate) fn look(&mut self, now: Nanos, reads: u64) -> bool {
+    /// Whether windows may be wide now, after so many foreground reads; `None` if they were not counted yet.
+    pub(crate) fn look(&mut self, now: Nanos, reads: Option<u64>) -> bool {
         if now >= self.look_at {
-            self.is_wide |= self.reads == Some(reads);
+            let is_alone = reads == Some(self.reads) && !self.are_banned;
+            self.is_wide |= is_alone;
             self.look_at = now.saturating_add(STEP_NS);
-            self.reads = Some(reads);
+            self.reads = reads.unwrap_or(0);
+            self.are_banned = false;
         }
         self.is_wide
     }
 
     /// Others have waited too long.
     pub(crate) fn end(&mut self, now: Nanos) {
-        *self = WideWindows { is_wide: false, look_at: now.saturating_add(NARROW_NS), reads: None };
+        let look_at = now.saturating_add(NARROW_NS);
+        *self = WideWindows { is_wide: false, look_at, reads: 0, are_banned: true };
+    }
+
+    /// Whether others have waited too long a short time ago.
+    pub(crate) fn are_banned(&self, now: Nanos) -> bool {
+        self.are_banned && now < self.look_at
     }
 
     /// When to look next.
@@ -64,26 +75,36 @@ mod tests {
     #[test]
     fn windows_become_wide_when_nobody_else_has_read_for_a_while() {
         let mut windows = WideWindows::new(0);
-        assert!(!windows.look(ALONE_NS - 1, 0), "too early");
-        assert!(windows.look(ALONE_NS, 0));
-        assert!(windows.look(ALONE_NS + STEP_NS, 100), "others read, but do not wait too long");
+        assert!(!windows.look(ALONE_NS - 1, Some(0)), "too early");
+        assert!(windows.look(ALONE_NS, Some(0)));
+        assert!(
+            windows.look(ALONE_NS + STEP_NS, Some(100)),
+            "others read, but do not wait too long"
+        );
+    }
+
+    #[test]
+    fn nobody_is_alone_before_anything_was_counted() {
+        let mut windows = WideWindows::new(0);
+        assert!(!windows.look(ALONE_NS, None));
+        assert!(windows.look(ALONE_NS + STEP_NS, Some(0)));
     }
 
     #[test]
     fn they_stay_narrow_while_somebody_else_reads() {
         let mut windows = WideWindows::new(0);
         let looks = |n: u64| ALONE_NS + n * STEP_NS;
-        assert!((0..100).all(|n| !windows.look(looks(n), n + 1)));
-        assert!(windows.look(looks(100), 100), "not since the last look");
+        assert!((0..100).all(|n| !windows.look(looks(n), Some(n + 1))));
+        assert!(windows.look(looks(100), Some(100)), "not since the last look");
     }
 
     #[test]
     fn once_others_have_waited_too_long_they_stay_narrow() {
         let mut windows = WideWindows::new(0);
-        assert!(windows.look(ALONE_NS, 0));
+        assert!(windows.look(ALONE_NS, Some(0)));
         windows.end(ALONE_NS);
-        assert!(!windows.look(ALONE_NS + NARROW_NS - 1, 0));
-        assert!(!windows.look(ALONE_NS + NARROW_NS, 0), "from now on it counts who reads");
-        assert!(windows.look(ALONE_NS + NARROW_NS + STEP_NS, 0));
+        assert!(!windows.look(ALONE_NS + NARROW_NS - 1, Some(0)));
+        assert!(!windows.look(ALONE_NS + NARROW_NS, Some(0)), "from now on it counts who reads");
+        assert!(windows.look(ALONE_NS + NARROW_NS + STEP_NS, Some(0)));
     }
 }

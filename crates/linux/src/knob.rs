@@ -236,6 +236,8 @@ impl Borrowed {
             }
         }
         let mut journal = locked.map_err(no_journal)?;
+        // A child of a killed run may have left its own value on top of that.
+        put_back_within(&path);
         failpoint::reach("knob-locked");
         // A killed run may have left its own value. Restore the value from before.
         let left = Noted::read(&path).and_then(|noted| noted.left());
@@ -287,6 +289,8 @@ impl Borrowed {
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
+        // A child that was killed may have left its own value.
+        put_back_within(&self.path);
         let set = *self.set.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(Err(error)) = set.map(|kb| self.knob.replace(kb, self.kb))
             && self.knob.0.exists()
@@ -311,7 +315,11 @@ fn write_line(mut file: impl Write, line: &impl Serialize) -> io::Result<()> {
 /// The knobs that killed runs left changed, each with its former value in KiB.
 pub fn left() -> Vec<(Knob, u64)> {
     let free = journals(Path::new(JOURNALS)).filter(|journal| !is_at_work(journal));
-    free.filter_map(|journal| Noted::read(&journal)?.left()).collect()
+    // Of a knob that was borrowed twice, the first journal tells the former value.
+    let is_first = |journal: &PathBuf| {
+        within(journal).is_some() || is_at_work(&journal.with_extension("json"))
+    };
+    free.filter(is_first).filter_map(|journal| Noted::read(&journal)?.left()).collect()
 }
 
 fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
@@ -343,8 +351,25 @@ fn recover_in(folder: &Path) -> Vec<(Knob, u64)> {
     journals.iter().filter_map(|journal| put_back(journal)).collect()
 }
 
+/// The journal of somebody who borrows the same knob within that of `journal`; `None` if that is such a journal itself.
+fn within(journal: &Path) -> Option<PathBuf> {
+    let is_within = journal.extension() == Some(OsStr::new(WITHIN));
+    (!is_within).then(|| journal.with_extension(WITHIN))
+}
+
+/// Puts back what somebody has left who had borrowed the same knob within that of `journal`.
+fn put_back_within(journal: &Path) {
+    if let Some(within) = within(journal).filter(|within| within.exists()) {
+        put_back(&within);
+    }
+}
+
 fn put_back(journal: &Path) -> Option<(Knob, u64)> {
     let _lock = lock(journal).ok()?;
+    if within(journal).is_some_and(|within| is_at_work(&within)) {
+        // Whoever has borrowed it last puts it back first.
+        return None;
+    }
     let left = Noted::read(journal).and_then(|noted| noted.left());
     if let Some((knob, kb)) = &left {
         knob.set(*kb).ok()?;
@@ -428,6 +453,25 @@ mod tests {
         assert_eq!(noted(&knob, ino, 1, &[now + 64]).left(), None, "somebody has set it since");
         assert_eq!(noted(&knob, ino, 1, &[]).left(), None, "nothing was set");
         assert_eq!(noted(&knob, ino + 1, 1, &[now]).left(), None, "another device");
+    }
+
+    #[test]
+    fn what_a_killed_child_has_left_is_put_back_before_what_its_parent_found() {
+        let Some(knob) = Knob::any() else { return };
+        let folder = tempfile::tempdir().expect("a folder");
+        let base = knob.journal(folder.path());
+        let within = within(&base).expect("a journal of its own");
+        assert_eq!(super::within(&within), None);
+        fs::write(&base, "damaged").expect("written");
+        fs::write(&within, "damaged").expect("written");
+        let held = lock(&within).expect("free");
+        assert_eq!(put_back(&base), None);
+        assert!(base.exists(), "it waits for the child");
+        drop(held);
+        put_back_within(&base);
+        assert!(base.exists() && !within.exists());
+        recover_in(folder.path());
+        assert!(!base.exists());
     }
 
     #[test]

@@ -254,8 +254,6 @@ pub struct Load {
     pub reads: u64,
     /// Bytes of these.
     pub read_bytes: u64,
-    /// The sum of their times, in milliseconds.
-    pub read_ms: u64,
     /// Time in which it had requests, in milliseconds.
     pub busy_ms: u64,
     /// Requests that it has not served yet.
@@ -307,7 +305,6 @@ impl Disk {
             bytes: read_bytes + written_bytes,
             reads: field(0)?,
             read_bytes,
-            read_ms: field(3)?,
             busy_ms: field(9)?,
             in_flight: field(8)?,
         })

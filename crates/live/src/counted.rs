@@ -17,6 +17,9 @@ pub(crate) struct Counted {
 #[derive(Debug)]
 struct Device {
     disks: Vec<DeviceNumber>,
+    /// What the counters showed when this device began to be counted; `None` if they were not looked at yet. A disk that
+    /// was counted for another device already does not begin at zero.
+    before: Option<DiskStats>,
     /// The counters that the controller was told last.
     told: Option<DiskStats>,
 }
@@ -37,7 +40,8 @@ impl Counted {
                 new.push((*disk, slot));
             }
         }
-        self.devices.insert(device, Device { disks, told: None });
+        let before = (new.len() == disks.len()).then(DiskStats::default);
+        self.devices.insert(device, Device { disks, before, told: None });
         new
     }
 
@@ -59,7 +63,8 @@ impl Counted {
         let slots = &self.slots;
         let changed = |(id, device): (&BackingId, &mut Device)| {
             let disks = device.disks.iter().filter_map(|disk| slots.get(disk));
-            let stats = disks.map(|slot| stats_of(*slot)).reduce(|sum, stats| sum + stats)?;
+            let sum = disks.map(|slot| stats_of(*slot)).reduce(|sum, stats| sum + stats)?;
+            let stats = sum.since(device.before.get_or_insert(sum));
             let is_news = device.told.replace(stats) != Some(stats);
             is_news.then_some((*id, stats))
         };

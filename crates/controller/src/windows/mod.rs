@@ -224,12 +224,14 @@ impl Windows {
     pub(crate) fn enlarge(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
         self.ask_for_larger(now, access, |entry| {
             entry.larger = Some(entry.larger.unwrap_or(0).max(pages));
+            true
         })
     }
 
-    /// The same on a device that answers before user space could help, as soon as wide windows are allowed there.
+    /// The same on a device that answers before user space could help, as soon as wide windows are allowed there. Returns
+    /// whether it now will.
     pub(crate) fn widen(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
-        self.ask_for_larger(now, access, |entry| entry.wide = Some(pages))
+        self.ask_for_larger(now, access, |entry| entry.widen(pages))
     }
 
     /// The reader of this access does not read on, so what a wider window brings would be lost.
@@ -248,13 +250,20 @@ impl Windows {
         entry.is_some_and(|entry| entry.may_widen(now) && !entry.has_failed(now))
     }
 
-    fn ask_for_larger(&mut self, now: Nanos, access: &Access, ask: impl Fn(&mut Entry)) -> bool {
+    fn ask_for_larger(
+        &mut self,
+        now: Nanos,
+        access: &Access,
+        ask: impl Fn(&mut Entry) -> bool,
+    ) -> bool {
         let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return false };
         let Some(entry) = self.entries.get_mut(&target) else { return false };
         if entry.is_advised(now) || entry.has_failed(now) {
             return false;
         }
-        ask(entry);
+        if !ask(entry) {
+            return false;
+        }
         self.turns.push(access.of.file.dev, target);
         matches!(self.desired(now, target), WindowSetting::Larger(_))
     }

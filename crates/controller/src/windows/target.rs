@@ -34,6 +34,8 @@ pub(super) struct Entry {
     pub(super) wide: Option<u32>,
     /// No wider window before that: the last one was given back.
     wide_from: Nanos,
+    /// When its window was last set.
+    set_at: Nanos,
     /// Requests in a row that were longer than its own window, and the window that the longest of them needs.
     long_requests: (u32, u32),
     /// It is an entry of an earlier run's journal.
@@ -64,6 +66,7 @@ impl Entry {
             larger: None,
             wide: None,
             wide_from: 0,
+            set_at: 0,
             long_requests: (0, 0),
             is_left_behind: false,
             is_over: false,
@@ -118,6 +121,14 @@ impl Entry {
         if !self.is_set() && self.asked.is_none() {
             self.own_pages = access.kernel_window;
         }
+        if let WindowSetting::Larger(pages) = self.actual
+            && access.kernel_window < pages
+            && access.open_file.is_some()
+            && now > self.set_at
+        {
+            // Its program has set its own window.
+            self.narrow_again(now);
+        }
         if access.kind == Kind::Miss && access.request_pages <= self.own_pages {
             self.long_requests = (0, 0);
         }
@@ -142,10 +153,25 @@ impl Entry {
         now >= self.wide_from
     }
 
-    /// A wider window has turned out to be of no use. Returns whether one was wanted.
+    /// Asks for a wider window of `pages`. Returns whether that is news: once it has one, only a window that is twice as
+    /// wide is.
+    pub(super) fn widen(&mut self, pages: u32) -> bool {
+        let has_one = self.is_set() || self.is_awaited();
+        let known = self.wide.filter(|_| has_one);
+        let is_news = known.is_none_or(|known| pages >= known.saturating_mul(2));
+        if is_news {
+            self.wide = Some(pages);
+        }
+        is_news
+    }
+
+    /// A wider window is of no use. Returns whether one was wanted.
     pub(super) fn narrow_again(&mut self, now: Nanos) -> bool {
-        self.wide_from = now.saturating_add(PATIENCE_NS);
-        self.wide.take().is_some()
+        let was_wanted = self.wide.take().is_some();
+        if was_wanted {
+            self.wide_from = now.saturating_add(PATIENCE_NS);
+        }
+        was_wanted
     }
 
     /// Its file system.
@@ -289,6 +315,7 @@ impl Entry {
             WindowOutcome::Set { own_pages } if asked.setting != WindowSetting::Own => {
                 self.own_pages = own_pages;
                 self.actual = asked.setting;
+                self.set_at = now;
                 self.failed_at = None;
                 if asked.setting == WindowSetting::NoLookAhead {
                     self.advised_at = now;
@@ -297,9 +324,7 @@ impl Entry {
             }
             WindowOutcome::Own => {
                 self.is_own_again(now);
-                if self.wide.is_some() {
-                    self.narrow_again(now);
-                }
+                self.narrow_again(now);
                 // Closed, if another window was requested: do not ask again at once.
                 let is_given_back =
                     matches!(asked.setting, WindowSetting::Own | WindowSetting::Abandoned);

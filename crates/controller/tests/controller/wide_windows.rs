@@ -2,12 +2,12 @@
 
 use controller::ids::{CgroupId, OpenFile, Target};
 use controller::{
-    Access, Command, DeviceFacts, DiskStats, Input, Kind, MemoryStats, Options, WindowOutcome,
-    WindowSetting,
+    Access, Command, DeviceFacts, DiskStats, Input, Kind, MemoryStats, Options, Origin,
+    WindowOutcome, WindowSetting,
 };
 use readahead::{DeviceCost, PAGE_BYTES};
 
-use crate::support::{Bench, DEV, DISK, MS, SECOND, WINDOW, facts, miss, mounted};
+use crate::support::{Bench, DEV, DISK, MS, SECOND, WINDOW, facts, miss, mounted, reference};
 
 /// A fast virtual disk: 100 us, 2 GB/s. An ample window has 1.6 MB.
 const FAST: DeviceCost = DeviceCost { latency_s: 0.000_1, bandwidth: 2e9, concurrency: 32.0 };
@@ -28,6 +28,8 @@ fn read(bench: &mut Bench, from: u64, pages: u64) -> Vec<WindowSetting> {
         let commands = bench.after(MS / 16, &Input::Access(mark(page, WINDOW)));
         asked.extend(windows(&commands));
     }
+    let stats = DiskStats { managed_reads: from + pages, ..DiskStats::default() };
+    bench.on(&Input::DiskStats(DISK, stats));
     asked
 }
 
@@ -186,4 +188,75 @@ fn in_a_small_memory_cgroup_it_is_smaller() {
     read(&mut bench, 0, 1024);
     let asked = windows(&bench.tick(60 * MS));
     assert!(matches!(asked[..], [WindowSetting::Larger(pages)] if pages <= 256), "{asked:?}");
+}
+
+#[test]
+fn whoever_gives_it_up_while_others_wait_gets_none_through_another_open_file_either() {
+    let mut bench = widened();
+    for step in 1..=4 {
+        bench.on(&foreground(10 * step, 5_000));
+        bench.tick(50 * MS);
+    }
+    bench.window_set(READER, WindowOutcome::Own);
+    bench.access(Access { previous: Some(1024), ..miss(1, 50_000) });
+    bench.tick(50 * MS);
+    let mut asked = Vec::new();
+    for page in (0..4096).step_by(WINDOW as usize) {
+        let other =
+            Access { open_file: Some(OpenFile(10)), of: reference(2, 1), ..mark(page, WINDOW) };
+        asked.extend(bench.after(MS / 16, &Input::Access(other)));
+    }
+    for _ in 0..100 {
+        asked.extend(bench.tick(50 * MS));
+    }
+    assert!(!asked.iter().any(|it| matches!(it, Command::SetWindow { .. })), "{asked:?}");
+}
+
+#[test]
+fn a_seek_before_the_run_does_not_matter() {
+    let mut bench = Bench::new(FAST, Options::default());
+    bench.access(Access { previous: Some(0), ..miss(1, 50_000) });
+    read(&mut bench, 50_016, 1024);
+    let asked = windows(&bench.tick(6 * MS));
+    assert!(matches!(asked[..], [WindowSetting::Larger(_)]), "{asked:?}");
+}
+
+#[test]
+fn a_program_that_sets_its_own_window_again_keeps_that_and_is_muted() {
+    let mut bench = widened();
+    bench.now += MS;
+    let mut asked = Vec::new();
+    let mut is_muted = false;
+    for page in (2048..4096).step_by(WINDOW as usize) {
+        let commands = bench.after(MS / 16, &Input::Access(mark(page, WINDOW)));
+        asked.extend(windows(&commands));
+        is_muted |= commands.iter().any(|command| match command {
+            Command::Listen(_, listening) => listening.muted_until > 0,
+            _ => false,
+        });
+    }
+    assert!(asked.iter().all(|setting| *setting == WindowSetting::Own), "{asked:?}");
+    assert!(is_muted, "its marks lead to nothing");
+}
+
+#[test]
+fn what_was_learned_survives_that_counting_ends_and_begins_again() {
+    let mut bench = Bench::empty(Options::default());
+    let guess = DeviceFacts { cost: FAST, origin: Origin::Learned, is_counted: true };
+    bench.on(&mounted(DEV, DISK, guess));
+    let seeks = |reads: u64| {
+        let (seek_reads, seek_ns) = (reads, reads * 120_000);
+        Input::DiskStats(DISK, DiskStats { seek_reads, seek_ns, ..DiskStats::default() })
+    };
+    for round in 0..3 {
+        read(&mut bench, 4096 * round, 1024);
+        for reads in [6400, 6432, 6464] {
+            bench.on(&seeks(reads / (round + 1)));
+            let learned = bench.tick(50 * MS);
+            let is_note = |it: &Command| matches!(it, Command::Remember(..));
+            assert!(!learned.iter().any(is_note), "120 us is more than it had: {learned:?}");
+        }
+        bench.closed(READER);
+        (0..30).for_each(|_| drop(bench.tick(SECOND)));
+    }
 }
