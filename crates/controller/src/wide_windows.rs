@@ -44,7 +44,8 @@ impl WideWindows {
         if now >= self.look_at {
             let is_alone = reads == Some(self.reads) && !self.are_banned;
             self.is_wide |= is_alone;
-            self.look_at = now.saturating_add(STEP_NS);
+            let pause = if reads.is_some() { STEP_NS } else { ALONE_NS };
+            self.look_at = now.saturating_add(pause);
             self.reads = reads.unwrap_or(0);
             self.are_banned = false;
         }
@@ -87,7 +88,7 @@ mod tests {
     fn nobody_is_alone_before_anything_was_counted() {
         let mut windows = WideWindows::new(0);
         assert!(!windows.look(ALONE_NS, None));
-        assert!(windows.look(ALONE_NS + STEP_NS, Some(0)));
+        assert!(windows.look(2 * ALONE_NS, Some(0)));
     }
 
     #[test]

@@ -24,7 +24,12 @@ pub(super) struct Disk {
 }
 
 impl Disk {
+    /// Begins to count, at zero, or stops.
     pub(super) fn count(&mut self, is_counted: bool) {
+        let our_bytes_in_flight = self.stats.our_bytes_in_flight;
+        if is_counted && !self.is_counted {
+            self.stats = DiskStats { our_bytes_in_flight, ..DiskStats::default() };
+        }
         self.is_counted = is_counted;
     }
 

@@ -20,7 +20,10 @@ impl Machine {
             Some(Due::Submit) => self.block.dispatch(now),
             Some(Due::Heads(heads)) => self.read_heads(now, heads),
             Some(Due::Ranges(ranges)) => self.read_ranges(now, ranges),
-            None if body.tick_at <= now => self.give_input(now, &Input::Tick),
+            None if body.tick_at <= now => {
+                self.report_disk(now);
+                self.give_input(now, &Input::Tick);
+            }
             None => return false,
         }
         true
