@@ -219,14 +219,14 @@ impl Controller {
     fn widens(&mut self, now: Nanos, access: &Access, out: &mut Vec<Command>) -> bool {
         let Some(pages) = self.plan.wider_window() else { return false };
         let Some(id) = self.volumes.backing(access.of.file.dev) else { return false };
-        if !self.windows.may_widen(now, access) {
+        if !self.windows.widen(now, access, pages) {
             return false;
         }
         if let Some(backing) = self.backings.get_mut(id) {
             backing.expect_wide_windows(now, out);
         }
         self.look_after_wide_windows_on(now, id);
-        self.windows.widen(now, access, pages)
+        self.windows.is_larger(now, access)
     }
 
     /// Adjusts wider windows to who else reads.

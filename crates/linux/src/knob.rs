@@ -315,11 +315,11 @@ fn write_line(mut file: impl Write, line: &impl Serialize) -> io::Result<()> {
 /// The knobs that killed runs left changed, each with its former value in KiB.
 pub fn left() -> Vec<(Knob, u64)> {
     let free = journals(Path::new(JOURNALS)).filter(|journal| !is_at_work(journal));
+    let mut free: Vec<PathBuf> = free.collect();
     // Of a knob that was borrowed twice, the first journal tells the former value.
-    let is_first = |journal: &PathBuf| {
-        within(journal).is_some() || is_at_work(&journal.with_extension("json"))
-    };
-    free.filter(is_first).filter_map(|journal| Noted::read(&journal)?.left()).collect()
+    let second: Vec<PathBuf> = free.iter().filter_map(|journal| within(journal)).collect();
+    free.retain(|journal| !second.contains(journal));
+    free.iter().filter_map(|journal| Noted::read(journal)?.left()).collect()
 }
 
 fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
@@ -456,22 +456,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_child_has_left_is_put_back_before_what_its_parent_found() {
-        let Some(knob) = Knob::any() else { return };
+    fn the_first_borrowers_journal_waits_for_the_second_ones() {
         let folder = tempfile::tempdir().expect("a folder");
-        let base = knob.journal(folder.path());
-        let within = within(&base).expect("a journal of its own");
-        assert_eq!(super::within(&within), None);
-        fs::write(&base, "damaged").expect("written");
-        fs::write(&within, "damaged").expect("written");
-        let held = lock(&within).expect("free");
-        assert_eq!(put_back(&base), None);
-        assert!(base.exists(), "it waits for the child");
+        let first = folder.path().join("x.json");
+        let second = within(&first).expect("a journal of its own");
+        assert_eq!(within(&second), None, "there is no third");
+        fs::write(&first, "damaged").expect("written");
+        let held = lock(&second).expect("it is free");
+        assert_eq!(put_back(&first), None);
+        assert!(first.exists());
         drop(held);
-        put_back_within(&base);
-        assert!(base.exists() && !within.exists());
         recover_in(folder.path());
-        assert!(!base.exists());
+        assert_eq!(journals(folder.path()).count(), 0);
     }
 
     #[test]
@@ -494,6 +490,27 @@ mod tests {
             assert_eq!(journals(folder.path()).count(), 0);
         }
         knob.set(before).expect("as it was");
+
+        // A second borrower was killed: its parent goes on, or was killed as well.
+        let ino = fs::metadata(&knob.0).expect("there").ino();
+        let leave = |journal: &Path, kb: u64, set: u64| {
+            let entry = Entry { knob: knob.0.clone(), ino, kb, pid: 1 };
+            let entry = serde_json::to_string(&entry).expect("JSON");
+            fs::write(journal, format!("{entry}\n{{\"set\":{set}}}\n")).expect("written");
+            knob.set(set).expect("set");
+        };
+        let first = knob.journal(folder.path());
+        let second = within(&first).expect("a journal of its own");
+        let parent = Borrowed::take_in(knob.clone(), folder.path()).expect("it is free");
+        parent.set(before + 64).expect("set");
+        leave(&second, before + 64, before + 128);
+        drop(parent);
+        assert_eq!(knob.kb().ok(), Some(before));
+        leave(&first, before, before + 64);
+        leave(&second, before + 64, before + 128);
+        recover_in(folder.path());
+        assert_eq!(knob.kb().ok(), Some(before));
+        assert_eq!(journals(folder.path()).count(), 0);
     }
 
     #[test]

@@ -102,6 +102,9 @@ mod tests {
         assert_eq!(counted.start(PARTITION, vec![A]), []);
         let told: Vec<_> = counted.news(reads).into_iter().map(|(id, _)| id).collect();
         assert_eq!(told, [MIRROR, PARTITION]);
+        let more = |slot| DiskStats { foreground_reads: 50, ..reads(slot) };
+        let since = DiskStats { foreground_reads: 40, ..DiskStats::default() };
+        assert!(counted.news(more).contains(&(PARTITION, since)), "it begins at zero");
         assert_eq!(counted.stop(MIRROR), [B]);
         assert_eq!(counted.stop(PARTITION), [A]);
         assert_eq!(counted.stop(PARTITION), []);

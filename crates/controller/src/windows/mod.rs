@@ -222,16 +222,22 @@ impl Windows {
     /// Asks for a window of `pages`, so that the kernel reads ahead, in the reader's memory cgroup. Returns whether it
     /// will.
     pub(crate) fn enlarge(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
-        self.ask_for_larger(now, access, |entry| {
+        let asked = self.ask_for_larger(now, access, |entry| {
             entry.larger = Some(entry.larger.unwrap_or(0).max(pages));
             true
-        })
+        });
+        asked && self.is_larger(now, access)
     }
 
-    /// The same on a device that answers before user space could help, as soon as wide windows are allowed there. Returns
-    /// whether it now will.
+    /// Asks for a wider window on a device that answers before user space could help. Returns whether that is news.
     pub(crate) fn widen(&mut self, now: Nanos, access: &Access, pages: u32) -> bool {
-        self.ask_for_larger(now, access, |entry| entry.widen(pages))
+        self.ask_for_larger(now, access, |entry| entry.widen(now, pages))
+    }
+
+    /// Whether the open file of this access has, or will have, a larger window than its own.
+    pub(crate) fn is_larger(&self, now: Nanos, access: &Access) -> bool {
+        let target = Self::target_of(access);
+        target.is_some_and(|it| matches!(self.desired(now, it), WindowSetting::Larger(_)))
     }
 
     /// The reader of this access does not read on, so what a wider window brings would be lost.
@@ -244,28 +250,20 @@ impl Windows {
         }
     }
 
-    /// Whether the open file of this access may ask for a wider window.
-    pub(crate) fn may_widen(&self, now: Nanos, access: &Access) -> bool {
-        let entry = Self::target_of(access).and_then(|target| self.entries.get(&target));
-        entry.is_some_and(|entry| entry.may_widen(now) && !entry.has_failed(now))
-    }
-
+    /// Returns what `ask` does, if the window of this access may be set.
     fn ask_for_larger(
         &mut self,
         now: Nanos,
         access: &Access,
-        ask: impl Fn(&mut Entry) -> bool,
+        ask: impl FnOnce(&mut Entry) -> bool,
     ) -> bool {
         let Some(target @ Target::OpenFile(_)) = Self::target_of(access) else { return false };
         let Some(entry) = self.entries.get_mut(&target) else { return false };
-        if entry.is_advised(now) || entry.has_failed(now) {
-            return false;
+        let asked = !entry.is_advised(now) && !entry.has_failed(now) && ask(entry);
+        if asked {
+            self.turns.push(access.of.file.dev, target);
         }
-        if !ask(entry) {
-            return false;
-        }
-        self.turns.push(access.of.file.dev, target);
-        matches!(self.desired(now, target), WindowSetting::Larger(_))
+        asked
     }
 
     /// Whether open files of this file system may have wider windows now.

@@ -148,17 +148,13 @@ impl Entry {
         self.larger.max((count > 1).then_some(longest))
     }
 
-    /// Whether no wider window was given back a short time ago.
-    pub(super) fn may_widen(&self, now: Nanos) -> bool {
-        now >= self.wide_from
-    }
-
     /// Asks for a wider window of `pages`. Returns whether that is news: once it has one, only a window that is twice as
-    /// wide is.
-    pub(super) fn widen(&mut self, pages: u32) -> bool {
+    /// wide is; and none is, if one was given back a short time ago.
+    pub(super) fn widen(&mut self, now: Nanos, pages: u32) -> bool {
         let has_one = self.is_set() || self.is_awaited();
         let known = self.wide.filter(|_| has_one);
-        let is_news = known.is_none_or(|known| pages >= known.saturating_mul(2));
+        let is_wider = known.is_none_or(|known| pages >= known.saturating_mul(2));
+        let is_news = is_wider && now >= self.wide_from;
         if is_news {
             self.wide = Some(pages);
         }
