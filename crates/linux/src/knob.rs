@@ -415,7 +415,16 @@ pub(crate) fn read_any(journal: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::MutexGuard;
+
     use super::*;
+
+    /// Some knob of this machine, for one test at a time.
+    fn some_knob() -> Option<(Knob, MutexGuard<'static, ()>)> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((Knob::any()?, alone))
+    }
 
     #[test]
     fn only_windows_of_the_kernel_are_knobs() {
@@ -445,7 +454,7 @@ mod tests {
 
     #[test]
     fn another_device_of_that_name_and_what_somebody_has_set_since_are_left_alone() {
-        let Some(knob) = Knob::any() else { return };
+        let Some((knob, _alone)) = some_knob() else { return };
         let (ino, now) =
             (fs::metadata(&knob.0).expect("there").ino(), knob.kb().expect("a number"));
         assert_eq!(noted(&knob, ino, 1, &[now + 64, now]).left(), Some((knob.clone(), 1)));
@@ -472,7 +481,9 @@ mod tests {
 
     #[test]
     fn a_borrowed_knob_is_set_and_put_back_unless_somebody_has_set_it_since() {
-        let Some(knob) = Knob::any().filter(Knob::is_writable) else { return };
+        let Some((knob, _alone)) = some_knob().filter(|(knob, _)| knob.is_writable()) else {
+            return;
+        };
         let folder = tempfile::tempdir().expect("a folder");
         let before = knob.kb().expect("a number");
         for others in [None, Some(before + 512)] {
@@ -515,7 +526,9 @@ mod tests {
 
     #[test]
     fn a_journal_is_nobodys_to_lock_but_roots() {
-        let Some(knob) = Knob::any().filter(Knob::is_writable) else { return };
+        let Some((knob, _alone)) = some_knob().filter(|(knob, _)| knob.is_writable()) else {
+            return;
+        };
         let folder = tempfile::tempdir().expect("a folder");
         let borrowed = Borrowed::take_in(knob, folder.path()).expect("it is free");
         let mode = fs::metadata(&borrowed.path).expect("it is there").mode();
