@@ -73,8 +73,8 @@ struct Shared<J> {
     state: Mutex<State<J>>,
     /// Signals threads that a job has come, or that the pool is closed.
     work: Condvar,
-    /// Signals that a job is done.
-    done: Condvar,
+    /// Signals that a job is answered.
+    answered: Condvar,
     answers: Answers,
 }
 
@@ -82,6 +82,8 @@ struct State<J> {
     queue: VecDeque<J>,
     threads: usize,
     busy: usize,
+    /// Jobs that are queued or run, or whose answer is not sent yet.
+    unanswered: usize,
     is_closed: bool,
 }
 
@@ -100,9 +102,10 @@ impl<W: Worker> Pool<W> {
         answers: Answers,
         make: impl Fn() -> W + Send + Sync + 'static,
     ) -> Self {
-        let state = State { queue: VecDeque::new(), threads: 0, busy: 0, is_closed: false };
-        let (state, work, done) = (Mutex::new(state), Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { state, work, done, answers });
+        let queue = VecDeque::new();
+        let state = State { queue, threads: 0, busy: 0, unanswered: 0, is_closed: false };
+        let (state, work, answered) = (Mutex::new(state), Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared { state, work, answered, answers });
         Pool { shared, make: Arc::new(make), name, size }
     }
 
@@ -116,6 +119,7 @@ impl<W: Worker> Pool<W> {
         }
         if has_thread || (self.size.queues && state.threads > 0) {
             state.queue.push_back(job);
+            state.unanswered += 1;
             drop(state);
             self.shared.work.notify_one();
         } else {
@@ -129,10 +133,10 @@ impl<W: Worker> Pool<W> {
         self.shared.lock().threads > 0
     }
 
-    /// Waits up to `timeout` until all jobs are done.
+    /// Waits up to `timeout` until all jobs are answered.
     pub(crate) fn wait(&self, timeout: Duration) {
-        let is_busy = |state: &mut State<_>| state.busy > 0 || !state.queue.is_empty();
-        drop(self.shared.done.wait_timeout_while(self.shared.lock(), timeout, is_busy));
+        let is_busy = |state: &mut State<_>| state.unanswered > 0;
+        drop(self.shared.answered.wait_timeout_while(self.shared.lock(), timeout, is_busy));
     }
 
     fn start(&self) -> bool {
@@ -198,8 +202,9 @@ impl<J: Send + 'static> Shared<J> {
         let answer = catch_unwind(AssertUnwindSafe(|| worker.run(job))).unwrap_or(refused);
         // First free this thread: the answer may bring the next job.
         self.lock().busy -= 1;
-        self.done.notify_all();
         self.answers.send_all(answer);
+        self.lock().unanswered -= 1;
+        self.answered.notify_all();
     }
 
     /// Takes the calling thread out of the pool, unless there is a job for it.
@@ -357,5 +362,15 @@ mod tests {
         drop(task);
         bench.pool.wait(Duration::from_secs(60));
         assert_eq!(bench.answers(1), [read(1, None)]);
+    }
+
+    #[test]
+    fn who_has_waited_for_all_jobs_finds_their_answers() {
+        let bench = Bench::new(ONE);
+        for ticket in 0..2000 {
+            drop(bench.submit(ticket, false));
+            bench.pool.wait(Duration::from_secs(60));
+            assert_eq!(bench.answers.take().len(), 1, "job {ticket}");
+        }
     }
 }
