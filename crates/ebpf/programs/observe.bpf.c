@@ -17,7 +17,7 @@
  *
  * User space puts marks into `marks`; the access that touches a mark removes it. The programs that see cached reads are
  * attached only while there are marks or drop-behind needs them. A read of a file without marks then costs one bit
- * test.
+ * test. The programs that count are attached only while a disk is counted.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>

@@ -18,7 +18,9 @@ use std::time::Duration;
 
 use controller::{CHUNK_PAGES, DiskStats, Interest, Listening};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapMut, OpenObject, ProgramMut, RingBuffer, RingBufferBuilder,
+};
 use linux::{meminfo, program};
 use readahead::{DeviceNumber, FileKey, Mark};
 
@@ -47,6 +49,10 @@ pub(super) struct BpfObserver {
     pub(super) skeleton: ObserveSkel<'static>,
     /// The programs that see cached accesses, while there are marks or drop-behind needs them.
     access_links: Vec<Link>,
+    /// Disks whose reads are counted.
+    counted: HashSet<DeviceNumber>,
+    /// The programs that count reads, while there are such disks.
+    disk_links: Vec<Link>,
     pub(super) looks_behind: bool,
     /// Counts changes of `looks_behind`. Tables from another epoch do not count.
     pub(super) epoch: Arc<AtomicU32>,
@@ -85,6 +91,8 @@ impl BpfObserver {
             marked: HashSet::new(),
             skeleton,
             access_links: Vec::new(),
+            counted: HashSet::new(),
+            disk_links: Vec::new(),
             looks_behind: false,
             epoch: Arc::default(),
         };
@@ -96,23 +104,44 @@ impl BpfObserver {
 
     /// Attaches the programs that see cached accesses, unless they are attached.
     pub(super) fn attach_access_programs(&mut self) -> Result<(), ObserveError> {
-        if self.access_links.is_empty() {
-            let programs = &self.skeleton.progs;
-            let all = [
-                &programs.on_get_pages,
-                &programs.on_read,
-                &programs.on_splice,
-                &programs.on_map_pages,
-                &programs.on_map_pages_call,
-            ];
-            let loaded = all.into_iter().filter(|program| program.autoload());
-            self.access_links = loaded
-                .map(|program| program.attach())
-                .collect::<Result<_, _>>()
-                .map_err(refused)?;
-        }
-        Ok(())
+        let programs = &self.skeleton.progs;
+        let all = [
+            &programs.on_get_pages,
+            &programs.on_read,
+            &programs.on_splice,
+            &programs.on_map_pages,
+            &programs.on_map_pages_call,
+        ];
+        attach_loaded(&all, &mut self.access_links)
     }
+
+    /// Attaches the programs that count the reads of disks, unless they are attached.
+    fn attach_disk_programs(&mut self) -> Result<(), ObserveError> {
+        if self.disk_links.is_empty() {
+            // The ends of reads that were under way when the programs were detached were not seen.
+            let requests = &self.skeleton.maps.requests;
+            requests.keys().try_for_each(|key| requests.delete(&key)).map_err(lost)?;
+        }
+        let programs = &self.skeleton.progs;
+        let all = [
+            &programs.on_io_start,
+            &programs.on_io_done,
+            &programs.on_getrq,
+            &programs.on_complete,
+            &programs.on_merge,
+        ];
+        attach_loaded(&all, &mut self.disk_links)
+    }
+}
+
+/// Attaches those of the programs that are loaded, unless there are links.
+fn attach_loaded(programs: &[&ProgramMut<'_>], links: &mut Vec<Link>) -> Result<(), ObserveError> {
+    if links.is_empty() {
+        let loaded = programs.iter().filter(|program| program.autoload());
+        *links =
+            loaded.map(|program| program.attach()).collect::<Result<_, _>>().map_err(refused)?;
+    }
+    Ok(())
 }
 
 /// The map `tasks`.
@@ -197,6 +226,12 @@ fn choose_programs(
     programs.on_splice.set_autoattach(false);
     programs.on_map_pages.set_autoattach(false);
     programs.on_map_pages_call.set_autoattach(false);
+    // And these count the reads of disks; `attach_disk_programs` attaches them.
+    programs.on_io_start.set_autoattach(false);
+    programs.on_io_done.set_autoattach(false);
+    programs.on_getrq.set_autoattach(false);
+    programs.on_complete.set_autoattach(false);
+    programs.on_merge.set_autoattach(false);
 }
 
 /// Makes the maps of drop-behind tiny, for use without it.
@@ -274,6 +309,8 @@ impl Observer for BpfObserver {
     }
 
     fn watch_disk(&mut self, dev: DeviceNumber, slot: usize) -> Result<(), ObserveError> {
+        self.attach_disk_programs()?;
+        self.counted.insert(dev);
         let key = dev.to_kernel().to_ne_bytes();
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
             shared.disk_stats[slot] = Default::default();
@@ -284,7 +321,12 @@ impl Observer for BpfObserver {
 
     fn forget_disk(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
         let key = dev.to_kernel().to_ne_bytes();
-        self.skeleton.maps.disks.delete(&key).map_err(lost)
+        self.skeleton.maps.disks.delete(&key).map_err(lost)?;
+        self.counted.remove(&dev);
+        if self.counted.is_empty() {
+            self.disk_links.clear();
+        }
+        Ok(())
     }
 
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError> {
@@ -395,5 +437,27 @@ mod tests {
         drop(input);
         shell.wait().expect("it ends");
         assert!([shell.id(), before, after].into_iter().all(|pid| !is_followed(pid)));
+    }
+
+    #[test]
+    fn reads_are_counted_only_while_there_are_disks_to_count() {
+        let Ok(mut observer) = BpfObserver::open(&Scope::Machine, None, &[]) else {
+            return crate::skip("eBPF does not work here");
+        };
+        let disk = |minor| DeviceNumber { major: 259, minor };
+        let stale = 1u64.to_ne_bytes();
+        let requests = |observer: &BpfObserver| observer.skeleton.maps.requests.keys().count();
+        assert!(observer.disk_links.is_empty());
+        let map = &observer.skeleton.maps.requests;
+        let read = vec![0; map.value_size() as usize];
+        map.update(&stale, &read, MapFlags::ANY).expect("a table");
+        observer.watch_disk(disk(0), 0).expect("it is counted");
+        assert_eq!(requests(&observer), 0, "what ended unseen is forgotten");
+        observer.watch_disk(disk(1), 1).expect("it is counted");
+        observer.forget_disk(disk(0)).expect("it is no longer counted");
+        let can_count = Features::detect().hooks.disks != DiskHook::Nothing;
+        assert_eq!(observer.disk_links.is_empty(), !can_count, "there is another disk");
+        observer.forget_disk(disk(1)).expect("it is no longer counted");
+        assert!(observer.disk_links.is_empty());
     }
 }
