@@ -75,6 +75,22 @@ fn waits_for_long_requests_are_seen() {
     assert!(asked > 50_000, "{asked}");
 }
 
+/// The kernel reads it piece by piece, and the program waits for each.
+#[test]
+fn where_accesses_overlap_a_very_long_request_is_read_ahead() {
+    let asked = |cost, pages| {
+        let mut machine = Machine::boxed(policies::adaptive(), 25_600, 32);
+        machine.cache.cost = cost;
+        machine.read(1, 0, pages);
+        machine.trace().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let all = asked(VOLUME, 25_600);
+    assert_eq!(all[..2], ["initial@0 610+5591-2796", "initial@3405 6201+6006-3790"], "a long run");
+    assert!(asked(VOLUME, 3_000)[0].starts_with("initial@0 610+"));
+    assert!(asked(VOLUME, 600)[0].starts_with("initial@0 600+"), "one piece");
+    assert!(asked(DeviceCost::DISK, 25_600).is_empty(), "a disk reads all pieces at once");
+}
+
 #[test]
 fn who_reads_in_vain_costs_another_group_nothing() {
     let asked_after_losses = |group| {
@@ -203,6 +219,19 @@ fn a_region_is_not_filled_by_single_pages() {
     };
     assert_eq!(dense_pages(2), 0);
     assert!(dense_pages(100) > 0);
+}
+
+#[test]
+fn on_a_disk_a_mapping_is_filled_once_its_faults_have_cost_as_much() {
+    let dense_pages = |faults: u64| {
+        let mut machine = Machine::boxed(policies::adaptive(), 25_600, 32);
+        (0..faults)
+            .for_each(|number| machine.fault(1, number * number * 331 % 25_600, Hint::Normal));
+        machine.policy.tally().dense_pages
+    };
+    // An access takes 7 ms; the file, one second.
+    assert_eq!(dense_pages(100), 0);
+    assert!(dense_pages(250) > 10_000);
 }
 
 /// A machine whose file is on a memory card; the kernel's window has 32 pages.

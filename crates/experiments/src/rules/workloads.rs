@@ -26,6 +26,9 @@ const PIECES: u64 = 256;
 /// Most reads in a span that is read four times: more would take the simulator too long.
 const MOST_HELD: u64 = 1024;
 
+/// Bytes of all files that are read with one request each.
+const TOTAL_WHOLE: u64 = 128 * M;
+
 /// Long requests of one reader.
 const LONG_REQUESTS: usize = 40;
 
@@ -233,7 +236,8 @@ pub(super) fn clusters(total: u64) -> Vec<Workload> {
     all
 }
 
-/// Requests at scattered places of a file: some as long as the kernel's window, most longer.
+/// Requests at scattered places of a file, some as long as the kernel's window, most longer; and files that are each read
+/// with one request.
 pub(super) fn long_requests() -> Vec<Workload> {
     let of = |bytes: u64| {
         let mut random = Random::new(0);
@@ -245,7 +249,14 @@ pub(super) fn long_requests() -> Vec<Workload> {
             compute: 0,
         }
     };
-    [128 * K, 256 * K, M, 2 * M, 4 * M, 8 * M].map(of).into()
+    let whole = |bytes: u64| Workload {
+        name: format!("files of {} MiB", bytes / M),
+        files: vec![bytes; (TOTAL_WHOLE / bytes) as usize],
+        readers: vec![(0..(TOTAL_WHOLE / bytes) as usize).map(|file| (file, (0, bytes))).collect()],
+        compute: 0,
+    };
+    let scattered = [128 * K, 256 * K, M, 2 * M, 4 * M, 8 * M].map(of);
+    scattered.into_iter().chain([2 * M, 8 * M, 32 * M].map(whole)).collect()
 }
 
 #[cfg(test)]

@@ -233,11 +233,12 @@ impl FileState {
     /// what the program reads next.
     fn request_at_hand(&self, context: &AccessContext) -> Option<u64> {
         let is_a_mark = context.access.trigger == Trigger::Mark && context.access.via == Via::Read;
-        if !is_a_mark || !self.unmatched_misses.may_be_at(context.end) {
+        let end = context.access.end();
+        if !is_a_mark || !self.unmatched_misses.may_be_at(end) {
             return None;
         }
         let mut recent = self.unmatched_misses.recent(UNMATCHED_MISSES);
-        let request = recent.find(|miss| miss.end == context.end && miss.first < context.first)?;
+        let request = recent.find(|miss| miss.end == end && miss.first < context.first)?;
         Some(request.end - request.first)
     }
 
@@ -268,8 +269,8 @@ impl FileState {
             _ => 1,
         };
         // Either edge of a miss would do: its end if the access continues it forward, its start if backward.
-        let nearest = context.first.saturating_sub(slack);
-        if !self.unmatched_misses.may_be_within(nearest, context.end.saturating_add(slack)) {
+        let (nearest, end) = (context.first.saturating_sub(slack), context.access.end());
+        if !self.unmatched_misses.may_be_within(nearest, end.saturating_add(slack)) {
             return None;
         }
         self.unmatched_misses.recent(UNMATCHED_MISSES).find_map(|unmatched_miss| {
@@ -282,14 +283,14 @@ impl FileState {
                 let stream = stream.skipping(grain(unmatched_miss.end, context.first));
                 return Some(unmatched_miss.followed_by(stream, passed));
             }
-            let behind = context.end <= unmatched_miss.first.saturating_add(overlap)
+            let behind = end <= unmatched_miss.first.saturating_add(overlap)
                 && context.first < unmatched_miss.first
-                && context.end.saturating_add(slack) >= unmatched_miss.first;
+                && end.saturating_add(slack) >= unmatched_miss.first;
             if behind {
                 let run = unmatched_miss.end - context.first;
                 let stream =
                     Stream::contiguous(unmatched_miss.end - 1, -1, run, Cause::Backward, now);
-                let stream = stream.skipping(grain(context.end, unmatched_miss.first));
+                let stream = stream.skipping(grain(end, unmatched_miss.first));
                 return Some(unmatched_miss.followed_by(stream, passed));
             }
             None
@@ -321,7 +322,7 @@ impl FileState {
     }
 
     fn remember(&mut self, context: &AccessContext, passed: u64) {
-        let (first, end, at) = (context.first, context.end, context.access.now);
+        let (first, end, at) = (context.first, context.access.end(), context.access.now);
         self.unmatched_misses.note(UnmatchedMiss { first, end, at, passed });
     }
 
@@ -375,7 +376,7 @@ fn back(page: Page, step: i64, count: i64) -> Option<Page> {
 /// gaps costs less than an access for each piece, it is a contiguous one. If neither pays, a stream is returned all the
 /// same, so that its misses do not count as dense random reading.
 fn strided(context: &AccessContext, then: Nanos, step: i64, run: u64) -> Option<Stream> {
-    let (now, len) = (context.access.now, context.end - context.first);
+    let (now, len) = (context.access.now, context.access.end() - context.first);
     let stride = step.unsigned_abs();
     if stride <= len {
         return None;

@@ -24,9 +24,9 @@
 //! the rest. They also stay within what the device can have read since the account's last slice: readers that miss at
 //! the same time share one slice.
 //!
-//! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly
-//! sparse: there the misses must have cost twice the rest. Where accesses overlap, a quarter is enough,
-//! as slices of a mapping do not delay a lone reader there.
+//! A miss of a mapping has brought the kernel's read-around already, and index lookups are mostly sparse: there no more
+//! misses are expected than were seen, so the logarithm counts as 1. Where accesses overlap, a quarter of the rest is
+//! enough, as slices of a mapping do not delay a lone reader there.
 
 use super::access_context::AccessContext;
 use super::allowance::MIN_READ_AHEAD_PAGES;
@@ -42,10 +42,7 @@ use crate::tally::Tally;
 /// Smallest region: 256 KiB, below which the kernel's own read-around is as good.
 const SMALLEST_LOG2_PAGES: u32 = 6;
 
-/// The share of the cost of reading the rest that misses of a mapping must have cost (the reasons are above).
-const SHARE_OF_MAPPED: f64 = 2.0;
-
-/// The same where accesses overlap.
+/// The share of the cost of reading the rest that misses of a mapping must have cost where accesses overlap.
 const SHARE_OF_MAPPED_HARMLESS: f64 = 0.25;
 
 /// Misses before a region is judged at all: fewer are likely to be a chance cluster.
@@ -232,15 +229,12 @@ fn pays(misses: u32, left: u64, context: &AccessContext) -> bool {
     if misses < FEWEST_MISSES {
         return false;
     }
-    let share = match context.access.via {
-        Via::Mmap if context.rules.have(Rule::Mapped) => match overlaps(context) {
-            true => SHARE_OF_MAPPED_HARMLESS,
-            false => SHARE_OF_MAPPED,
-        },
-        _ => {
-            let request = (context.end - context.first).max(1);
-            (context.rules.share_to_fill)(misses, left as f64 / request as f64)
-        }
+    let is_mapped = context.access.via == Via::Mmap && context.rules.have(Rule::Mapped);
+    let share = if is_mapped && overlaps(context) {
+        SHARE_OF_MAPPED_HARMLESS
+    } else {
+        let request = if is_mapped { left } else { (context.end - context.first).max(1) };
+        (context.rules.share_to_fill)(misses, left as f64 / request as f64)
     };
     spent_of_rest(misses, left, context) >= share
 }

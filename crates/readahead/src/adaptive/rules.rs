@@ -59,17 +59,19 @@ pub enum Rule {
     Pace,
     /// Where accesses overlap, slices of a region stay small until its misses have cost as much as the rest.
     Harmless,
-    /// A region of a mapping must have cost twice as much as reading the rest, or a quarter where accesses overlap.
+    /// In a mapping, no more misses are expected than were seen, or many more where accesses overlap.
     Mapped,
     /// The kernel reads long requests at once.
     Whole,
+    /// Where accesses overlap, what the kernel has not read yet of a long request is read ahead.
+    Pieces,
     /// Where the device outpaces user space, the kernel gets a wider window for long forward runs.
     Wider,
 }
 
 impl Rule {
     /// Every rule with its name.
-    pub const ALL: [(Rule, &'static str); 27] = [
+    pub const ALL: [(Rule, &'static str); 28] = [
         (Rule::Tail, "tail"),
         (Rule::Completion, "completion"),
         (Rule::Ends, "ends"),
@@ -96,6 +98,7 @@ impl Rule {
         (Rule::Harmless, "harmless"),
         (Rule::Mapped, "mapped"),
         (Rule::Whole, "whole requests"),
+        (Rule::Pieces, "requests in pieces"),
         (Rule::Wider, "wider windows"),
     ];
 }

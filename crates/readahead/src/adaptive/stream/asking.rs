@@ -66,7 +66,7 @@ impl Stream {
         }
         let last = self.units_in_file(context.access.file_pages);
         let cost = self.cost_of_next(context, outlook.waits);
-        let expected = self.run(last, tail_exponent);
+        let expected = self.run(last, tail_exponent, context);
         let run =
             Run { tail_exponent: expected.tail_exponent.min(MOST_TAIL_OF_WINDOWS), ..expected };
         let window = (context.rules.window)(&cost, run);

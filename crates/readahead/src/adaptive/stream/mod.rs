@@ -265,7 +265,8 @@ impl Stream {
 
     /// First page after the access, as far as the stream reaches.
     fn end_of(&self, context: &AccessContext) -> Page {
-        if self.step > 0 { context.end } else { context.end.min(self.origin + self.len) }
+        let end = if self.step == 1 { context.end } else { context.access.end() };
+        if self.step > 0 { end } else { end.min(self.origin + self.len) }
     }
 
     /// How far the access lies from where this stream would go on, in pages; `None` if it cannot
@@ -284,7 +285,7 @@ impl Stream {
     /// Whether its mark is what the access has touched.
     pub(super) fn has_marked(&self, context: &AccessContext) -> bool {
         let marked = |(from, to)| (from..to).contains(&self.mark);
-        self.units(context.first, context.end).is_some_and(marked)
+        self.units(context.first, context.access.end()).is_some_and(marked)
     }
 
     /// The reader went on: notes it, and asks for the next window if it is time.
@@ -530,13 +531,15 @@ impl Stream {
         }
     }
 
-    /// How far it has come, of `last` units in the file. A program that announced sequential reading counts as if it
-    /// had proven its whole file.
-    fn run(&self, last: u64, tail_exponent: f64) -> Run {
+    /// How far it has come, of `last` units in the file. A request proves all of its pages. A program that announced
+    /// sequential reading counts as if it had proven its whole file.
+    fn run(&self, last: u64, tail_exponent: f64, context: &AccessContext) -> Run {
         let (read, tail_exponent) = if self.announced && self.step == 1 {
             (last, tail_exponent.min(ANNOUNCED))
         } else {
-            (self.reader, tail_exponent.min(self.tail_exponent).max(LEAST_TAIL))
+            let requested = context.access.end().saturating_sub(self.origin);
+            let read = if self.step == 1 { self.reader.max(requested) } else { self.reader };
+            (read, tail_exponent.min(self.tail_exponent).max(LEAST_TAIL))
         };
         Run { read, asked: self.frontier, tail_exponent }
     }
