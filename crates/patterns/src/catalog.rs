@@ -174,6 +174,9 @@ patterns! {
     "python-mmap", Nowhere, [LARGE], Work::Program(&["python3", "-c", PYTHON_SCAN, "f100"]),
     "a python program that maps 100 MB and looks at each page";
 
+    "one-read", Nowhere, [LARGE], Work::Reads(|| forward(0, 100 * M, 100 * M)),
+    "100 MB in one read";
+
     "player", Nowhere, [LARGER], Work::Reads(|| player(700 * M)),
     "40 pieces of 1 MB at random places of 700 MB, after the index at its end, 64 KiB reads";
 
