@@ -140,14 +140,19 @@ pub fn open(
     }
 }
 
-/// Loads and attaches all programs for a moment, including those for drop-behind and for marks.
+/// No disk has this number.
+const NO_DISK: DeviceNumber = DeviceNumber { major: 0, minor: 0 };
+
+/// Loads and attaches all programs for a moment, including those for drop-behind, for marks and for counting reads.
 ///
 /// # Errors
 /// As [`open`].
 pub fn try_out() -> Result<(), ObserveError> {
     let behind = Features::detect().hooks.can_drop_behind();
     let behind_all = behind.then_some(Watch { least_file_pages: 0 });
-    open(&Scope::Machine, behind_all, &program::names())?.look_behind(behind)?;
+    let mut observer = open(&Scope::Machine, behind_all, &program::names())?;
+    observer.watch_disk(NO_DISK, 0)?;
+    observer.look_behind(behind)?;
     match open_file::can_look() {
         true => Ok(()),
         false => Err(ObserveError::Refused("the program that looks at open files".into())),
