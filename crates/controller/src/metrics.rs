@@ -17,7 +17,7 @@ figures! {
         pub events: u64 as Counter,
         /// Events lost because they came faster than bowwave read them.
         pub lost_events: u64 as Counter,
-        /// Writes to BPF maps that failed. Events are missing then.
+        /// Writes to eBPF maps that failed, and programs that could not be attached. Events are missing then.
         pub table_errors: u64 as Counter,
         /// Windows that were read ahead.
         pub reads: u64 as Counter,

@@ -583,7 +583,7 @@ impl Engine {
         for command in out.drain(..) {
             self.manage_lists(&command);
             if self.configure_events(&command).is_err() {
-                // An eBPF map was full: some event will not be reported.
+                // An eBPF map was full, or a program could not be attached: some event will not be reported.
                 self.table_errors += 1;
             }
         }
@@ -628,7 +628,8 @@ impl Engine {
         }
     }
 
-    /// Starts or stops counting the reads of a device's disks.
+    /// Starts or stops counting the reads of a device's disks. Where that fails, they are managed without counters:
+    /// counters that stand still would say that nobody waits.
     fn count(&mut self, backing: BackingId, is_counted: bool) -> Result<(), ObserveError> {
         if !is_counted {
             let unused = self.counted.stop(backing);
@@ -636,7 +637,9 @@ impl Engine {
         }
         let disks = self.executor.members(backing).iter().map(|disk| disk.dev).collect();
         let new = self.counted.start(backing, disks);
-        new.into_iter().try_for_each(|(dev, slot)| self.observer.watch_disk(dev, slot))
+        let started =
+            new.into_iter().try_for_each(|(dev, slot)| self.observer.watch_disk(dev, slot));
+        started.or_else(|error| self.count(backing, false).and(Err(error)))
     }
 
     fn on_change(&mut self, now: Nanos, change: Change) {

@@ -92,6 +92,28 @@ fn where_accesses_overlap_a_very_long_request_is_read_ahead() {
 }
 
 #[test]
+fn the_kernel_reads_as_much_of_a_long_request_at_once_as_its_window_holds() {
+    let mut machine = Machine::boxed(policies::adaptive(), 25_600, 2_048);
+    machine.cache.cost = VOLUME;
+    machine.read(1, 0, 3_000);
+    assert!(machine.trace()[0].starts_with("initial@0 2048+"), "{:?}", machine.trace());
+}
+
+/// As long as nothing may be read ahead, the kernel reads all of a request.
+#[test]
+fn a_stream_of_very_long_requests_goes_on_where_the_kernel_has_read() {
+    let mut machine = Machine::boxed(policies::adaptive(), 25_600, 32);
+    machine.cache.cost = VOLUME;
+    machine.cache.room_pages = 0;
+    machine.scan(1, 5_000, 11_000, 3_000);
+    assert!(machine.trace().is_empty());
+    assert_eq!(machine.policy.tally().passed_pages, 6_000);
+    machine.cache.room_pages = u64::MAX;
+    machine.read(1, 11_000, 3_000);
+    assert!(machine.trace()[0].starts_with("context@11000 11610+"), "{:?}", machine.trace());
+}
+
+#[test]
 fn who_reads_in_vain_costs_another_group_nothing() {
     let asked_after_losses = |group| {
         let mut machine = Machine::boxed(policies::adaptive(), 10_000_000, 32);

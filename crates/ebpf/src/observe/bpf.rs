@@ -120,7 +120,8 @@ impl BpfObserver {
         if self.disk_links.is_empty() {
             // The ends of reads that were under way when the programs were detached were not seen.
             let requests = &self.skeleton.maps.requests;
-            requests.keys().try_for_each(|key| requests.delete(&key)).map_err(lost)?;
+            // A program that still runs may have deleted one.
+            requests.keys().for_each(|key| drop(requests.delete(&key)));
         }
         let programs = &self.skeleton.progs;
         let all = [
@@ -321,12 +322,11 @@ impl Observer for BpfObserver {
 
     fn forget_disk(&mut self, dev: DeviceNumber) -> Result<(), ObserveError> {
         let key = dev.to_kernel().to_ne_bytes();
-        self.skeleton.maps.disks.delete(&key).map_err(lost)?;
         self.counted.remove(&dev);
         if self.counted.is_empty() {
             self.disk_links.clear();
         }
-        Ok(())
+        self.skeleton.maps.disks.delete(&key).map_err(lost)
     }
 
     fn set_mark(&mut self, file: FileKey, mark: Mark) -> Result<(), ObserveError> {

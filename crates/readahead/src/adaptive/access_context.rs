@@ -13,8 +13,8 @@ pub(super) const READ_SLACK_PAGES: u64 = 4;
 /// Half of the default read-around (32 pages), and what the kernel's fault-around maps at once (16 pages).
 const MMAP_SLACK_PAGES: u64 = 32;
 
-/// How far the eBPF programs look for marks ahead of a read in progress (`CHUNKS_PER_READ`): 2 MiB. The kernel asks a disk
-/// for less at once, by default 1280 KiB at most.
+/// How far the eBPF programs look for marks ahead of a read in progress (`CHUNKS_PER_READ`): 2 MiB. Unless its window is
+/// larger, the kernel asks a device for less at once, by default 1280 KiB at most.
 const SEEN_PAGES: u64 = 512;
 
 /// One access with all that is needed to judge it.
@@ -25,8 +25,10 @@ pub(super) struct AccessContext<'a> {
     pub(super) device: &'a Device,
     /// The first page of the access.
     pub(super) first: u64,
-    /// The page after the last that is read now: the kernel reads a long request piece by piece.
+    /// The page after its last.
     pub(super) end: u64,
+    /// The page after the last that the kernel reads at once: it reads a long request piece by piece.
+    pub(super) read_to: u64,
     /// How far two accesses may lie apart and still be neighbours, in pages.
     pub(super) slack: u64,
     /// How much may be asked for.
@@ -41,19 +43,20 @@ impl<'a> AccessContext<'a> {
         device: &'a Device,
         allowance: Allowance,
     ) -> Self {
-        let (first, slack) = (access.page, slack(access));
-        let end = access.end().min(first.saturating_add(read_at_once(device, rules)));
-        AccessContext { access, cache, rules, device, first, end, slack, allowance }
+        let (first, end, slack) = (access.page, access.end(), slack(access));
+        let read_to = end.min(first.saturating_add(read_at_once(access, device, rules)));
+        AccessContext { access, cache, rules, device, first, end, read_to, slack, allowance }
     }
 }
 
-/// Pages of a request that are taken for read at once: what the device transfers during an access. Where accesses
-/// overlap, a program waits for an access with each piece of a longer request, so what is beyond the first piece can be
-/// read ahead. A disk reads one piece right after the other.
-fn read_at_once(device: &Device, rules: &Rules) -> u64 {
+/// Pages of a request that are taken for read at once: the kernel's window, or what the device transfers during an
+/// access. Where accesses overlap, a program waits for an access with each piece of a longer request, so what is beyond
+/// the first piece can be read ahead. A disk reads one piece right after the other.
+fn read_at_once(access: &Access, device: &Device, rules: &Rules) -> u64 {
     let waits_for_pieces = !device.pages.is_serial && !device.cost.outpaces_user_space();
     if waits_for_pieces && rules.have(Rule::Pieces) {
-        SEEN_PAGES.max(device.cost.latency_pages() as u64)
+        let worth = SEEN_PAGES.max(device.cost.latency_pages() as u64);
+        worth.max(u64::from(access.kernel_window))
     } else {
         u64::MAX
     }

@@ -88,10 +88,15 @@ impl FileState {
             return Found::SameRequest(pages);
         }
         // A known stream counts the pages that it passes; others are counted here.
-        let pages = context.end - context.first;
-        let passed = tally.passed_pages + pages;
+        let count = |begun: Option<&Stream>, tally: &mut Tally| {
+            tally.passed_pages += match begun {
+                Some(stream) if stream.step() == 1 => context.read_to - context.first,
+                _ => context.end - context.first,
+            };
+        };
+        let passed = tally.passed_pages + (context.read_to - context.first);
         if let Some(stream) = self.beside_an_unmatched_miss(context, self.slack(context), passed) {
-            tally.passed_pages = passed;
+            count(Some(&stream), tally);
             self.starts.went_on(stream.step());
             history.starts.went_on(stream.step());
             return self.begun(stream, context, history, tally);
@@ -103,9 +108,10 @@ impl FileState {
         let begun = self
             .at_equal_distances(context)
             .or_else(|| at_the_start(context, &mut history.completion_rate));
-        tally.passed_pages = passed;
         self.remember(context, passed);
-        match begun.or_else(|| self.at_a_likely_start(context, history)) {
+        let begun = begun.or_else(|| self.at_a_likely_start(context, history));
+        count(begun.as_ref(), tally);
+        match begun {
             Some(stream) => {
                 self.begun(stream.at_pace(Pace::unknown(passed)), context, history, tally)
             }
@@ -212,11 +218,11 @@ impl FileState {
         self.starts.miss();
         history.starts.miss();
         let step = step?;
-        let (origin, cause) = match step {
-            1 => (context.first, Cause::Context),
-            _ => (context.end - 1, Cause::Backward),
+        let (origin, end, cause) = match step {
+            1 => (context.first, context.read_to, Cause::Context),
+            _ => (context.end - 1, context.end, Cause::Backward),
         };
-        let run = context.end - context.first;
+        let run = end - context.first;
         Some(Stream::contiguous(origin, step, run, cause, access.now).guessed())
     }
 
@@ -233,12 +239,11 @@ impl FileState {
     /// what the program reads next.
     fn request_at_hand(&self, context: &AccessContext) -> Option<u64> {
         let is_a_mark = context.access.trigger == Trigger::Mark && context.access.via == Via::Read;
-        let end = context.access.end();
-        if !is_a_mark || !self.unmatched_misses.may_be_at(end) {
+        if !is_a_mark || !self.unmatched_misses.may_be_at(context.end) {
             return None;
         }
         let mut recent = self.unmatched_misses.recent(UNMATCHED_MISSES);
-        let request = recent.find(|miss| miss.end == end && miss.first < context.first)?;
+        let request = recent.find(|miss| miss.end == context.end && miss.first < context.first)?;
         Some(request.end - request.first)
     }
 
@@ -269,8 +274,8 @@ impl FileState {
             _ => 1,
         };
         // Either edge of a miss would do: its end if the access continues it forward, its start if backward.
-        let (nearest, end) = (context.first.saturating_sub(slack), context.access.end());
-        if !self.unmatched_misses.may_be_within(nearest, end.saturating_add(slack)) {
+        let nearest = context.first.saturating_sub(slack);
+        if !self.unmatched_misses.may_be_within(nearest, context.end.saturating_add(slack)) {
             return None;
         }
         self.unmatched_misses.recent(UNMATCHED_MISSES).find_map(|unmatched_miss| {
@@ -278,19 +283,19 @@ impl FileState {
                 && context.first > unmatched_miss.first
                 && context.first <= unmatched_miss.end.saturating_add(slack);
             if ahead {
-                let run = context.end - unmatched_miss.first;
+                let run = context.read_to - unmatched_miss.first;
                 let stream = Stream::contiguous(unmatched_miss.first, 1, run, Cause::Context, now);
                 let stream = stream.skipping(grain(unmatched_miss.end, context.first));
                 return Some(unmatched_miss.followed_by(stream, passed));
             }
-            let behind = end <= unmatched_miss.first.saturating_add(overlap)
+            let behind = context.end <= unmatched_miss.first.saturating_add(overlap)
                 && context.first < unmatched_miss.first
-                && end.saturating_add(slack) >= unmatched_miss.first;
+                && context.end.saturating_add(slack) >= unmatched_miss.first;
             if behind {
                 let run = unmatched_miss.end - context.first;
                 let stream =
                     Stream::contiguous(unmatched_miss.end - 1, -1, run, Cause::Backward, now);
-                let stream = stream.skipping(grain(end, unmatched_miss.first));
+                let stream = stream.skipping(grain(context.end, unmatched_miss.first));
                 return Some(unmatched_miss.followed_by(stream, passed));
             }
             None
@@ -322,7 +327,7 @@ impl FileState {
     }
 
     fn remember(&mut self, context: &AccessContext, passed: u64) {
-        let (first, end, at) = (context.first, context.access.end(), context.access.now);
+        let (first, end, at) = (context.first, context.end, context.access.now);
         self.unmatched_misses.note(UnmatchedMiss { first, end, at, passed });
     }
 
@@ -354,7 +359,7 @@ fn end(stream: Stream, ended: &mut Runs, tally: &mut Tally) {
 
 /// The start of a file, or any read by a program that announced a sequential one, begins a run.
 fn at_the_start(context: &AccessContext, completion_rate: &mut CompletionRate) -> Option<Stream> {
-    let (run, now) = (context.end - context.first, context.access.now);
+    let (run, now) = (context.read_to - context.first, context.access.now);
     if context.first == 0 {
         let learned = completion_rate.begin(context.access.file_pages);
         let tail_exponent = if context.rules.have(Rule::Completion) { learned } else { 1.0 };
@@ -376,7 +381,7 @@ fn back(page: Page, step: i64, count: i64) -> Option<Page> {
 /// gaps costs less than an access for each piece, it is a contiguous one. If neither pays, a stream is returned all the
 /// same, so that its misses do not count as dense random reading.
 fn strided(context: &AccessContext, then: Nanos, step: i64, run: u64) -> Option<Stream> {
-    let (now, len) = (context.access.now, context.access.end() - context.first);
+    let (now, len) = (context.access.now, context.end - context.first);
     let stride = step.unsigned_abs();
     if stride <= len {
         return None;

@@ -76,7 +76,7 @@ fn failures(report: &Report) -> Vec<String> {
     let counts = [
         ("reads", metrics.failed_reads),
         ("changes of windows", metrics.refused_windows),
-        ("writes to eBPF tables", metrics.table_errors),
+        ("changes of eBPF tables and programs", metrics.table_errors),
     ];
     let counts = counts.iter().filter(|(_, count)| *count > 0);
     let texts: Vec<_> =

@@ -265,8 +265,7 @@ impl Stream {
 
     /// First page after the access, as far as the stream reaches.
     fn end_of(&self, context: &AccessContext) -> Page {
-        let end = if self.step == 1 { context.end } else { context.access.end() };
-        if self.step > 0 { end } else { end.min(self.origin + self.len) }
+        if self.step > 0 { context.end } else { context.end.min(self.origin + self.len) }
     }
 
     /// How far the access lies from where this stream would go on, in pages; `None` if it cannot
@@ -285,7 +284,7 @@ impl Stream {
     /// Whether its mark is what the access has touched.
     pub(super) fn has_marked(&self, context: &AccessContext) -> bool {
         let marked = |(from, to)| (from..to).contains(&self.mark);
-        self.units(context.first, context.access.end()).is_some_and(marked)
+        self.units(context.first, context.end).is_some_and(marked)
     }
 
     /// The reader went on: notes it, and asks for the next window if it is time.
@@ -297,20 +296,17 @@ impl Stream {
         tally: &mut Tally,
     ) {
         let has_lost = self.has_lost(context);
-        let Some((from, to)) = self.units(context.first, self.end_of(context)) else {
+        let Some((from, requested)) = self.units(context.first, self.end_of(context)) else {
             return;
         };
+        let to = if self.step == 1 { context.read_to - self.origin } else { requested };
         // Marks carry no advice.
         if context.access.trigger == Trigger::Absent {
             self.announced = has_announced(context);
         }
         let absent = if self.step > 0 { from } else { to - 1 };
-        let passed = to.saturating_sub(self.reader) * self.len;
-        tally.passed_pages += passed;
-        self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
-        self.count_used(to, context, tally);
         self.note_wait(from, context, outlook.waits);
-        self.advance(to, context.access.now, &mut outlook.lengths);
+        self.pass(to, context, &mut outlook.lengths, tally);
         let mut cause = self.cause;
         if has_lost {
             self.shrink(absent, tally);
@@ -322,17 +318,22 @@ impl Stream {
         if let Some(tail_exponent) = outlook.tail_exponent {
             let claim = Claim {
                 own: self.ahead() * self.len,
-                request: context.end - context.first,
+                request: context.read_to - context.first,
                 share: self.pace.share(),
             };
             let room = context.allowance.for_stream(claim, tally);
             asked = self.ask(context, room, tail_exponent, outlook, cause, plan);
             tally.asked_pages += asked;
         }
+        if requested > to && self.frontier == self.reader {
+            // The kernel reads the rest of the request by itself.
+            self.pass(requested, context, &mut outlook.lengths, tally);
+            self.frontier = self.reader;
+        }
         if is_waiting && !self.is_guess && self.awaited.is_none() {
             let window = if asked > 0 { asked } else { u64::from(context.access.kernel_window) };
             // A request is one access at least, also where it is longer than the kernel's window.
-            let each = window.max(to - from).max(1);
+            let each = window.max(requested - from).max(1);
             self.awaited = Some(Awaited { since: context.access.now, from, each });
         }
         self.due_at = context.access.now.saturating_add(self.patience_ns(context));
@@ -441,6 +442,15 @@ impl Stream {
         tally.wasted_pages += self.ahead() * self.len;
     }
 
+    /// The reader comes to unit `to`.
+    fn pass(&mut self, to: u64, context: &AccessContext, lengths: &mut Lengths, tally: &mut Tally) {
+        let passed = to.saturating_sub(self.reader) * self.len;
+        tally.passed_pages += passed;
+        self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
+        self.count_used(to, context, tally);
+        self.advance(to, context.access.now, lengths);
+    }
+
     fn advance(&mut self, to: u64, now: Nanos, lengths: &mut Lengths) {
         self.used_at = now;
         if let Some(length) = self.ended.take() {
@@ -531,15 +541,20 @@ impl Stream {
         }
     }
 
-    /// How far it has come, of `last` units in the file. A request proves all of its pages. A program that announced
-    /// sequential reading counts as if it had proven its whole file.
+    /// Units that its reader is known to read: a request proves all of its pages.
+    fn proven(&self, context: &AccessContext) -> u64 {
+        let requested = context.end.saturating_sub(self.origin);
+        if self.step == 1 { self.reader.max(requested) } else { self.reader }
+    }
+
+    /// How far it has come, of `last` units in the file. A program that announced sequential reading counts as if it
+    /// had proven its whole file.
     fn run(&self, last: u64, tail_exponent: f64, context: &AccessContext) -> Run {
         let (read, tail_exponent) = if self.announced && self.step == 1 {
             (last, tail_exponent.min(ANNOUNCED))
         } else {
-            let requested = context.access.end().saturating_sub(self.origin);
-            let read = if self.step == 1 { self.reader.max(requested) } else { self.reader };
-            (read, tail_exponent.min(self.tail_exponent).max(LEAST_TAIL))
+            let tail_exponent = tail_exponent.min(self.tail_exponent).max(LEAST_TAIL);
+            (self.proven(context), tail_exponent)
         };
         Run { read, asked: self.frontier, tail_exponent }
     }
