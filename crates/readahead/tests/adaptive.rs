@@ -113,6 +113,28 @@ fn a_stream_of_very_long_requests_goes_on_where_the_kernel_has_read() {
     assert!(machine.trace()[0].starts_with("context@11000 11610+"), "{:?}", machine.trace());
 }
 
+/// As in an archive of which only the headers are read.
+#[test]
+fn where_accesses_overlap_four_misses_on_the_way_in_irregular_steps_are_a_stream() {
+    let asked_after = |cost, places: &[u64]| {
+        let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+        machine.cache.cost = cost;
+        places.iter().for_each(|at| machine.read(1, *at, 2));
+        let streams = machine.trace().into_iter().filter(|line| line.starts_with("sparse"));
+        streams.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let forward = [500_000, 500_031, 500_049, 500_113];
+    assert!(asked_after(VOLUME, &forward)[0].starts_with("sparse@500113 500115+"));
+    let backward = [500_113, 500_049, 500_031, 500_000];
+    assert!(asked_after(VOLUME, &backward)[0].starts_with("sparse@500000 499"));
+    assert!(asked_after(VOLUME, &forward[..3]).is_empty(), "that may be chance");
+    let wide = [500_000, 500_031, 500_649, 500_713];
+    assert!(asked_after(VOLUME, &wide).is_empty(), "too wide a gap");
+    let among = [500_070, 500_000, 500_031, 500_049, 500_113];
+    assert!(asked_after(VOLUME, &among).is_empty(), "they are read at random");
+    assert!(asked_after(DeviceCost::DISK, &forward).is_empty(), "a disk passes the gaps anyway");
+}
+
 #[test]
 fn who_reads_in_vain_costs_another_group_nothing() {
     let asked_after_losses = |group| {

@@ -1,4 +1,4 @@
-//! The workloads for the rules: runs, runs of pieces, and clusters of random reads.
+//! The workloads for the rules: runs, runs of pieces, clusters of random reads, long requests, and headers of archives.
 
 use patterns::order::{Read, backward, forward, stride};
 use readahead::Nanos;
@@ -31,6 +31,12 @@ const TOTAL_WHOLE: u64 = 128 * M;
 
 /// Long requests of one reader.
 const LONG_REQUESTS: usize = 40;
+
+/// Bytes of an archive of which only the headers are read.
+const ARCHIVE: u64 = 64 * M;
+
+/// Bytes that a program reads for one header.
+const HEADER: u64 = 8 * K;
 
 /// Number of readers in workloads with several.
 const READERS: u64 = 4;
@@ -259,13 +265,41 @@ pub(super) fn long_requests() -> Vec<Workload> {
     scattered.into_iter().chain([2 * M, 8 * M, 32 * M].map(whole)).collect()
 }
 
+/// The headers of an archive, in order or from the last one on; its members are so long in the mean.
+pub(super) fn headers() -> Vec<Workload> {
+    let of = |mean: u64, is_forward: bool| {
+        let mut random = Random::new(0);
+        let (mut reads, mut at) = (Vec::new(), APART);
+        while at < ARCHIVE {
+            reads.push((0, (at, HEADER)));
+            // Exponential lengths.
+            at += HEADER + (-(mean as f64) * (1.0 - random.unit()).ln()) as u64 / HEADER * HEADER;
+        }
+        if !is_forward {
+            reads.reverse();
+        }
+        let order = if is_forward { "" } else { " backward" };
+        Workload {
+            name: format!("headers every {} KiB{order}", mean / K),
+            files: vec![ARCHIVE + APART],
+            readers: vec![reads],
+            compute: 0,
+        }
+    };
+    [16 * K, 64 * K, 256 * K]
+        .into_iter()
+        .flat_map(|mean| [of(mean, true), of(mean, false)])
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_read_lies_inside_its_file() {
-        for workload in [runs(M), sparse_runs(M), clusters(M), long_requests()].concat() {
+        for workload in [runs(M), sparse_runs(M), clusters(M), long_requests(), headers()].concat()
+        {
             let mut reads = workload.readers.iter().flatten();
             let is_inside =
                 |(file, (at, bytes)): &(usize, Read)| at + bytes <= workload.files[*file];

@@ -1,7 +1,8 @@
 //! What is remembered of one file: its streams, and the recent misses that belong to none.
 //!
 //! A miss that no stream explains is an *unmatched miss*. A stream begins when a miss lies beside a recent
-//! unmatched miss, when the file is read from its start, or when misses stand at equal distances.
+//! unmatched miss, when the file is read from its start, when misses stand at equal distances, or when several in a row
+//! go in one direction.
 
 use super::access_context::{AccessContext, READ_SLACK_PAGES};
 use super::completion_rate::CompletionRate;
@@ -19,6 +20,17 @@ use super::volume::History;
 use crate::access::{GroupId, Nanos, Page, Trigger, Via};
 use crate::plan::Cause;
 use crate::tally::Tally;
+
+/// Misses that must go on in one direction before the gaps between them are read.
+const MISSES_ACROSS_GAPS: usize = 4;
+
+/// The widest gap that counts, as a share of what the device transfers during an access. The starts of parallel readers
+/// mostly lie further apart.
+const NARROW_GAP: f64 = 0.25;
+
+/// How many times as wide as the widest gap seen the next ones may be. One of forty geometrically distributed gaps is
+/// wider than that.
+const WIDER_GAPS: u64 = 2;
 
 /// Where a miss is placed.
 pub(super) enum Found<'a> {
@@ -107,6 +119,7 @@ impl FileState {
         }
         let begun = self
             .at_equal_distances(context)
+            .or_else(|| self.across_gaps(context))
             .or_else(|| at_the_start(context, &mut history.completion_rate));
         self.remember(context, passed);
         let begun = begun.or_else(|| self.at_a_likely_start(context, history));
@@ -324,6 +337,39 @@ impl FileState {
             let three = two && is_unmatched(back(context.first, step, 3)?);
             if three { strided(context, unmatched_miss.at, step, 4) } else { None }
         })
+    }
+
+    /// A new stream across irregular gaps: the last misses all lie in the same direction, no older one lies among them,
+    /// and reading each gap takes a small part of an access. The gaps to come may be wider.
+    fn across_gaps(&self, context: &AccessContext) -> Option<Stream> {
+        let (access, cost) = (context.access, &context.device.cost);
+        let is_seen = access.via == Via::Read && access.trigger == Trigger::Absent;
+        if !is_seen || cost.is_serial() || !context.rules.have(Rule::Gaps) {
+            return None;
+        }
+        let last = *self.unmatched_misses.recent(1).next()?;
+        let step = if context.first > last.first { 1 } else { -1 };
+        let narrow = (cost.latency_pages() * NARROW_GAP) as u64;
+        let (mut first, mut end, mut widest) = (context.first, context.end, 0);
+        let mut recent = self.unmatched_misses.recent(UNMATCHED_MISSES);
+        for _ in 1..MISSES_ACROSS_GAPS {
+            let miss = recent.next()?;
+            let (low, high) = if step > 0 { (miss.end, first) } else { (end, miss.first) };
+            if high.checked_sub(low)? > narrow {
+                return None;
+            }
+            widest = widest.max(first.abs_diff(miss.first));
+            (first, end) = (miss.first, miss.end);
+        }
+        let (pages, origin, run) = match step {
+            1 => (first..context.end, first, context.read_to - first),
+            _ => (context.first..end, end - 1, end - context.first),
+        };
+        if recent.any(|older| pages.contains(&older.first)) {
+            return None;
+        }
+        let stream = Stream::sparse(origin, step, WIDER_GAPS * widest, run, access.now);
+        Some(stream.waiting_since(last.at, run - last.first.abs_diff(context.first)))
     }
 
     fn remember(&mut self, context: &AccessContext, passed: u64) {

@@ -65,13 +65,15 @@ pub enum Rule {
     Whole,
     /// Where accesses overlap, what the kernel has not read yet of a long request is read ahead.
     Pieces,
+    /// Misses that go on in one direction, with gaps that cost less to read than an access, are one stream.
+    Gaps,
     /// Where the device outpaces user space, the kernel gets a wider window for long forward runs.
     Wider,
 }
 
 impl Rule {
     /// Every rule with its name.
-    pub const ALL: [(Rule, &'static str); 28] = [
+    pub const ALL: [(Rule, &'static str); 29] = [
         (Rule::Tail, "tail"),
         (Rule::Completion, "completion"),
         (Rule::Ends, "ends"),
@@ -99,6 +101,7 @@ impl Rule {
         (Rule::Mapped, "mapped"),
         (Rule::Whole, "whole requests"),
         (Rule::Pieces, "requests in pieces"),
+        (Rule::Gaps, "gaps"),
         (Rule::Wider, "wider windows"),
     ];
 }
