@@ -113,23 +113,6 @@ fn a_stream_of_very_long_requests_goes_on_where_the_kernel_has_read() {
     assert!(machine.trace()[0].starts_with("context@11000 11610+"), "{:?}", machine.trace());
 }
 
-/// As where a program reads the header of a section, and then the rest of it.
-#[test]
-fn the_length_of_a_request_does_not_tell_that_another_one_follows() {
-    let asked = |requests: &[u64]| {
-        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
-        let mut at = 50_000;
-        for pages in requests {
-            machine.read(1, at, *pages);
-            at += pages;
-        }
-        machine.policy.tally().asked_pages
-    };
-    let one_of_many = asked(&[1, 600]);
-    assert!((1..200).contains(&one_of_many), "{one_of_many}");
-    assert!(asked(&[1, 300, 300]) > 2 * one_of_many, "the second has told so");
-}
-
 /// As in an archive of which only the headers are read.
 #[test]
 fn where_accesses_overlap_four_misses_on_the_way_in_irregular_steps_are_a_stream() {

@@ -261,22 +261,8 @@ pub(super) fn long_requests() -> Vec<Workload> {
         readers: vec![(0..(TOTAL_WHOLE / bytes) as usize).map(|file| (file, (0, bytes))).collect()],
         compute: 0,
     };
-    let sections = |bytes: u64| {
-        let scattered = of(bytes);
-        let reads = scattered.readers[0].iter();
-        let parts = |&(file, (at, bytes)): &(usize, Read)| {
-            [(file, (at, HEADER)), (file, (at + HEADER, bytes - HEADER))]
-        };
-        Workload {
-            name: format!("sections of {} KiB", bytes / K),
-            readers: vec![reads.flat_map(parts).collect()],
-            ..scattered
-        }
-    };
     let scattered = [128 * K, 256 * K, M, 2 * M, 4 * M, 8 * M].map(of);
-    let in_parts = [256 * K, M, 4 * M].map(sections);
-    let whole = [2 * M, 8 * M, 32 * M].map(whole);
-    [scattered.as_slice(), &in_parts, &whole].concat()
+    scattered.into_iter().chain([2 * M, 8 * M, 32 * M].map(whole)).collect()
 }
 
 /// The headers of an archive, in order or from the last one on; its members are so long in the mean.

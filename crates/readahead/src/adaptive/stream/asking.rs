@@ -93,9 +93,9 @@ impl Stream {
         }
         let uncut = self.fit(wanted, last, room, context, plan.spare());
         let cuts = self.is_contiguous() && context.rules.have(Rule::Ends);
-        let requested = self.requested(context);
+        let proven = self.proven(context);
         let window =
-            if cuts { self.cut(uncut, requested, last, &cost, &outlook.lengths) } else { uncut };
+            if cuts { self.cut(uncut, proven, last, &cost, &outlook.lengths) } else { uncut };
         if window == 0 && uncut > 0 {
             self.watch_the_frontier(&outlook.lengths, context, plan);
             return 0;
@@ -129,13 +129,13 @@ impl Stream {
         window * self.len
     }
 
-    /// The units of `window` up to where runs that come as far as `reached` are likely to end.
-    fn cut(&self, window: u64, reached: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
+    /// The units of `window` up to where runs that have come as far as `proven` are likely to end.
+    fn cut(&self, window: u64, proven: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
         let to = self.frontier + window;
         if window == 0 {
             return 0;
         }
-        lengths.cut(reached, self.frontier, to, cost.stall_units()).min(last) - self.frontier
+        lengths.cut(proven, self.frontier, to, cost.stall_units()).min(last) - self.frontier
     }
 
     /// Nothing more is asked for before the run gets past what was asked for. A mark on the last unit tells that.

@@ -106,8 +106,6 @@ pub(super) struct Stream {
     due: u64,
     /// What all readers had passed when this one was last seen, in pages.
     seen_when_passed: u64,
-    /// Where its last request began.
-    request_from: u64,
     /// Units before this one do not count as ahead any more: its reader had stopped.
     given_up: u64,
     /// Its reader's share of all pages that are passed.
@@ -169,7 +167,6 @@ impl Stream {
             mark: run,
             due: run,
             seen_when_passed: 0,
-            request_from: 0,
             given_up: 0,
             pace: Pace::default(),
         }
@@ -303,9 +300,6 @@ impl Stream {
             return;
         };
         let to = if self.step == 1 { context.read_to - self.origin } else { requested };
-        if requested > self.reader {
-            self.request_from = from;
-        }
         // Marks carry no advice.
         if context.access.trigger == Trigger::Absent {
             self.announced = has_announced(context);
@@ -547,22 +541,10 @@ impl Stream {
         }
     }
 
-    /// Units that its reader is known to read: those up to the end of its request.
-    fn requested(&self, context: &AccessContext) -> u64 {
-        let end = context.end.saturating_sub(self.origin);
-        if self.step == 1 { self.reader.max(end) } else { self.reader }
-    }
-
-    /// How far its run has come, for what is to be expected of it. A request proves all of its pages until they are
-    /// asked for. Then it proves as many as the kernel's window holds at most: its length does not tell that another
-    /// one follows.
+    /// Units that its reader is known to read: a request proves all of its pages.
     fn proven(&self, context: &AccessContext) -> u64 {
-        let requested = self.requested(context);
-        if self.step == 1 && requested <= self.frontier && context.rules.have(Rule::Pieces) {
-            requested.min(self.request_from + u64::from(context.access.kernel_window))
-        } else {
-            requested
-        }
+        let requested = context.end.saturating_sub(self.origin);
+        if self.step == 1 { self.reader.max(requested) } else { self.reader }
     }
 
     /// How far it has come, of `last` units in the file. A program that announced sequential reading counts as if it
