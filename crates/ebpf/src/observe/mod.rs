@@ -140,19 +140,14 @@ pub fn open(
     }
 }
 
-/// No disk has this number.
-const NO_DISK: DeviceNumber = DeviceNumber { major: 0, minor: 0 };
-
-/// Loads and attaches all programs for a moment, including those for drop-behind, for marks and for counting reads.
+/// Loads and attaches all programs for a moment, including those for drop-behind and for marks.
 ///
 /// # Errors
 /// As [`open`].
 pub fn try_out() -> Result<(), ObserveError> {
     let behind = Features::detect().hooks.can_drop_behind();
     let behind_all = behind.then_some(Watch { least_file_pages: 0 });
-    let mut observer = open(&Scope::Machine, behind_all, &program::names())?;
-    observer.watch_disk(NO_DISK, 0)?;
-    observer.look_behind(behind)?;
+    open(&Scope::Machine, behind_all, &program::names())?.look_behind(behind)?;
     match open_file::can_look() {
         true => Ok(()),
         false => Err(ObserveError::Refused("the program that looks at open files".into())),
