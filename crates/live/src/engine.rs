@@ -633,13 +633,15 @@ impl Engine {
     fn count(&mut self, backing: BackingId, is_counted: bool) -> Result<(), ObserveError> {
         if !is_counted {
             let unused = self.counted.stop(backing);
-            return unused.into_iter().try_for_each(|dev| self.observer.forget_disk(dev));
+            // All of them, also where one was not counted.
+            let ends = unused.into_iter().map(|dev| self.observer.forget_disk(dev));
+            return ends.fold(Ok(()), Result::and);
         }
         let disks = self.executor.members(backing).iter().map(|disk| disk.dev).collect();
         let new = self.counted.start(backing, disks);
         let started =
             new.into_iter().try_for_each(|(dev, slot)| self.observer.watch_disk(dev, slot));
-        started.or_else(|error| self.count(backing, false).and(Err(error)))
+        started.inspect_err(|_| drop(self.count(backing, false)))
     }
 
     fn on_change(&mut self, now: Nanos, change: Change) {

@@ -92,6 +92,18 @@ fn where_accesses_overlap_a_very_long_request_is_read_ahead() {
 }
 
 #[test]
+fn a_file_that_is_read_again_with_one_request_is_read_ahead_again() {
+    let mut machine = Machine::boxed(policies::adaptive(), 25_600, 32);
+    machine.cache.cost = VOLUME;
+    for times in 1..=2 {
+        machine.read(1, 0, 25_600);
+        let begun = |line: &&&str| line.starts_with("initial@0 ");
+        assert_eq!(machine.trace().iter().filter(begun).count(), times);
+        machine.cache.evict(0, 25_600);
+    }
+}
+
+#[test]
 fn the_kernel_reads_as_much_of_a_long_request_at_once_as_its_window_holds() {
     let mut machine = Machine::boxed(policies::adaptive(), 25_600, 2_048);
     machine.cache.cost = VOLUME;
@@ -115,7 +127,7 @@ fn a_stream_of_very_long_requests_goes_on_where_the_kernel_has_read() {
 
 /// As in an archive of which only the headers are read.
 #[test]
-fn where_accesses_overlap_four_misses_on_the_way_in_irregular_steps_are_a_stream() {
+fn where_accesses_overlap_four_misses_in_a_row_in_irregular_steps_are_a_stream() {
     let asked_after = |cost, places: &[u64]| {
         let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
         machine.cache.cost = cost;
@@ -132,7 +144,14 @@ fn where_accesses_overlap_four_misses_on_the_way_in_irregular_steps_are_a_stream
     assert!(asked_after(VOLUME, &wide).is_empty(), "too wide a gap");
     let among = [500_070, 500_000, 500_031, 500_049, 500_113];
     assert!(asked_after(VOLUME, &among).is_empty(), "they are read at random");
-    assert!(asked_after(DeviceCost::DISK, &forward).is_empty(), "a disk passes the gaps anyway");
+    let narrow = [500_000, 500_031, 500_049, 500_096];
+    assert!(!asked_after(VOLUME, &narrow).is_empty());
+    assert!(asked_after(DeviceCost::DISK, &narrow).is_empty(), "a disk passes the gaps anyway");
+    let long = |machine: &mut Machine| forward.iter().for_each(|at| machine.read(1, 8 * at, 400));
+    let mut machine = Machine::boxed(policies::adaptive(), 8_000_000, 32);
+    machine.cache.cost = VOLUME;
+    long(&mut machine);
+    assert!(machine.trace().iter().all(|line| !line.starts_with("sparse")), "no small reads");
 }
 
 #[test]

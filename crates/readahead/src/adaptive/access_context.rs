@@ -13,8 +13,8 @@ pub(super) const READ_SLACK_PAGES: u64 = 4;
 /// Half of the default read-around (32 pages), and what the kernel's fault-around maps at once (16 pages).
 const MMAP_SLACK_PAGES: u64 = 32;
 
-/// How far the eBPF programs look for marks ahead of a read in progress (`CHUNKS_PER_READ`): 2 MiB. Unless its window is
-/// larger, the kernel asks a device for less at once, by default 1280 KiB at most.
+/// How far the eBPF programs look for marks ahead of a read in progress (`CHUNKS_PER_READ`): 2 MiB. Unless the kernel's
+/// window is larger, it asks a device for less at once, by default 1280 KiB at most.
 const SEEN_PAGES: u64 = 512;
 
 /// One access with all that is needed to judge it.
@@ -50,7 +50,7 @@ impl<'a> AccessContext<'a> {
 }
 
 /// Pages of a request that are taken for read at once: the kernel's window, or what the device transfers during an
-/// access. Where accesses overlap, a program waits for an access with each piece of a longer request, so what is beyond
+/// access, whichever is more, and 2 MiB at least. Where accesses overlap, a program waits for an access with each piece of a longer request, so what is beyond
 /// the first piece can be read ahead. A disk reads one piece right after the other.
 fn read_at_once(access: &Access, device: &Device, rules: &Rules) -> u64 {
     let waits_for_pieces = !device.pages.is_serial && !device.cost.outpaces_user_space();

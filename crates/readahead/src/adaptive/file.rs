@@ -28,8 +28,8 @@ const MISSES_ACROSS_GAPS: usize = 4;
 /// mostly lie further apart.
 const NARROW_GAP: f64 = 0.25;
 
-/// How many times as wide as the widest gap seen the next ones may be. One of forty geometrically distributed gaps is
-/// wider than that.
+/// How many times as far as the furthest of these misses the next one may lie. If the gaps are distributed
+/// geometrically, one in ten lies further.
 const WIDER_GAPS: u64 = 2;
 
 /// Where a miss is placed.
@@ -99,34 +99,36 @@ impl FileState {
         if let Some(pages) = self.request_at_hand(context) {
             return Found::SameRequest(pages);
         }
-        // A known stream counts the pages that it passes; others are counted here.
+        // A known stream counts the pages that it passes; others are counted here. A new forward stream counts the rest
+        // of its request.
         let count = |begun: Option<&Stream>, tally: &mut Tally| {
             tally.passed_pages += match begun {
                 Some(stream) if stream.step() == 1 => context.read_to - context.first,
                 _ => context.end - context.first,
             };
         };
-        let passed = tally.passed_pages + (context.read_to - context.first);
-        if let Some(stream) = self.beside_an_unmatched_miss(context, self.slack(context), passed) {
+        let before = tally.passed_pages;
+        if let Some(stream) = self.beside_an_unmatched_miss(context, self.slack(context), before) {
             count(Some(&stream), tally);
             self.starts.went_on(stream.step());
             history.starts.went_on(stream.step());
             return self.begun(stream, context, history, tally);
         }
         if let Some(index) = self.streams.nearest(context, |stream| !stream.is_contiguous()) {
-            self.remember(context, passed);
+            self.remember(context, before);
             return self.found(index, context, history);
         }
         let begun = self
             .at_equal_distances(context)
             .or_else(|| self.across_gaps(context))
             .or_else(|| at_the_start(context, &mut history.completion_rate));
-        self.remember(context, passed);
+        self.remember(context, before);
         let begun = begun.or_else(|| self.at_a_likely_start(context, history));
         count(begun.as_ref(), tally);
         match begun {
             Some(stream) => {
-                self.begun(stream.at_pace(Pace::unknown(passed)), context, history, tally)
+                let pace = Pace::unknown(tally.passed_pages);
+                self.begun(stream.at_pace(pace), context, history, tally)
             }
             None => Found::UnmatchedMiss,
         }
@@ -270,12 +272,12 @@ impl FileState {
     }
 
     /// A new stream, forward or backward: the access lies at most `slack` pages from a recent unmatched miss. All
-    /// readers together have passed `passed` pages.
+    /// readers together had passed `before` pages before it.
     fn beside_an_unmatched_miss(
         &self,
         context: &AccessContext,
         slack: u64,
-        passed: u64,
+        before: u64,
     ) -> Option<Stream> {
         let now = context.access.now;
         let overlap = if context.access.via == Via::Mmap { slack } else { 1 };
@@ -299,6 +301,7 @@ impl FileState {
                 let run = context.read_to - unmatched_miss.first;
                 let stream = Stream::contiguous(unmatched_miss.first, 1, run, Cause::Context, now);
                 let stream = stream.skipping(grain(unmatched_miss.end, context.first));
+                let passed = before + (context.read_to - context.first);
                 return Some(unmatched_miss.followed_by(stream, passed));
             }
             let behind = context.end <= unmatched_miss.first.saturating_add(overlap)
@@ -309,7 +312,7 @@ impl FileState {
                 let stream =
                     Stream::contiguous(unmatched_miss.end - 1, -1, run, Cause::Backward, now);
                 let stream = stream.skipping(grain(context.end, unmatched_miss.first));
-                return Some(unmatched_miss.followed_by(stream, passed));
+                return Some(unmatched_miss.followed_by(stream, before + pages));
             }
             None
         })
@@ -344,7 +347,8 @@ impl FileState {
     fn across_gaps(&self, context: &AccessContext) -> Option<Stream> {
         let (access, cost) = (context.access, &context.device.cost);
         let is_seen = access.via == Via::Read && access.trigger == Trigger::Absent;
-        if !is_seen || cost.is_serial() || !context.rules.have(Rule::Gaps) {
+        let is_worth_it = !cost.is_serial() && !cost.outpaces_user_space();
+        if !is_seen || !is_worth_it || !context.rules.have(Rule::Gaps) {
             return None;
         }
         let last = *self.unmatched_misses.recent(1).next()?;
@@ -355,7 +359,7 @@ impl FileState {
         for _ in 1..MISSES_ACROSS_GAPS {
             let miss = recent.next()?;
             let (low, high) = if step > 0 { (miss.end, first) } else { (end, miss.first) };
-            if high.checked_sub(low)? > narrow {
+            if high.checked_sub(low)? > narrow || end - first > narrow {
                 return None;
             }
             widest = widest.max(first.abs_diff(miss.first));
@@ -372,8 +376,10 @@ impl FileState {
         Some(stream.waiting_since(last.at, run - last.first.abs_diff(context.first)))
     }
 
-    fn remember(&mut self, context: &AccessContext, passed: u64) {
+    /// Remembers an unmatched miss, before which all readers had passed `before` pages.
+    fn remember(&mut self, context: &AccessContext, before: u64) {
         let (first, end, at) = (context.first, context.end, context.access.now);
+        let passed = before + (end - first);
         self.unmatched_misses.note(UnmatchedMiss { first, end, at, passed });
     }
 

@@ -17,7 +17,7 @@
 //!      |       --> a new forward or backward stream                                  (file)
 //!      +-- third or fourth at the same distance  --> a strided stream, or, where
 //!      |       reading the gaps costs less than more accesses, a plain one          (file)
-//!      +-- fourth on the way in one direction, where accesses overlap
+//!      +-- fourth in a row in one direction, where accesses overlap
 //!      |       --> a plain stream across the gaps                                   (file)
 //!      +-- its region has cost as much in misses as reading it would
 //!              --> read the rest of the region, slice by slice                       (region)

@@ -65,7 +65,7 @@ pub enum Rule {
     Whole,
     /// Where accesses overlap, what the kernel has not read yet of a long request is read ahead.
     Pieces,
-    /// Misses that go on in one direction, with gaps that cost less to read than an access, are one stream.
+    /// Small misses in a row that go in one direction, with narrow gaps between them, are one stream.
     Gaps,
     /// Where the device outpaces user space, the kernel gets a wider window for long forward runs.
     Wider,

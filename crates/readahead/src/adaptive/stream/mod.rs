@@ -272,7 +272,11 @@ impl Stream {
     /// be this stream's.
     pub(super) fn distance(&self, context: &AccessContext) -> Option<u64> {
         let slack = if self.is_contiguous() { context.slack.max(self.grain) } else { 0 };
-        let (from, to) = self.units(context.first, self.end_of(context))?;
+        let (from, requested) = self.units(context.first, self.end_of(context))?;
+        // The kernel's marks inside a request that it reads to the end belong to the stream. Who reads it again does not.
+        let is_within = context.access.trigger == Trigger::Mark && requested == self.reader;
+        let is_read_in_pieces = self.step == 1 && !is_within;
+        let to = if is_read_in_pieces { context.read_to - self.origin } else { requested };
         let reordered = REORDERED_UNITS.max(slack);
         let behind = self.reader.saturating_sub(to);
         if behind > reordered || from > self.frontier.saturating_add(slack) {
