@@ -119,7 +119,14 @@ impl Drop for Draft {
             // There is nobody to tell, and it is empty but for a header.
             let _ = fs::remove_file(draft);
         }
+        unlock(&self.file);
     }
+}
+
+/// Gives up a lock, if there is one. To close the file is not enough: a child process that is just being started still
+/// has it open for a moment.
+fn unlock(file: &File) {
+    let _ = flock(file, FlockOperation::Unlock);
 }
 
 fn draft_name(name: &OsStr, process: u32) -> OsString {
@@ -221,6 +228,7 @@ fn why_kept(path: &Path, kind: &Kind) -> io::Result<Option<String>> {
     if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         return Ok(Some("is being written by another bowwave".into()));
     }
+    unlock(&file);
     let mut start = [0; 8];
     if fill(&mut file, &mut start)? == 0 {
         return Ok(None);
@@ -310,6 +318,17 @@ mod tests {
         let by_draft = refused(Draft::create(&path, &KIND).map(drop));
         let by_place = refused(Place::take(&path, &KIND).map(drop));
         assert!(by_draft.contains("is being written") && by_draft == by_place, "{by_draft}");
+        drop(draft);
+        Place::take(&path, &KIND).expect("nobody writes");
+    }
+
+    #[test]
+    fn a_child_that_is_being_started_keeps_no_lock() {
+        let (_folder, path) = older();
+        let mut draft = Draft::create(&path, &KIND).expect("there is room");
+        draft.put().expect("it may be replaced");
+        // Until it runs another program, a child shares all open files.
+        let _of_a_child = draft.file.try_clone().expect("a descriptor");
         drop(draft);
         Place::take(&path, &KIND).expect("nobody writes");
     }
