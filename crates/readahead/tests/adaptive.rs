@@ -125,6 +125,48 @@ fn a_stream_of_very_long_requests_goes_on_where_the_kernel_has_read() {
     assert!(machine.trace()[0].starts_with("context@11000 11610+"), "{:?}", machine.trace());
 }
 
+/// As where a program reads the header of a section, and then the rest of it.
+#[test]
+fn the_length_of_a_request_does_not_tell_that_another_one_follows() {
+    let asked = |requests: &[u64]| {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        machine.cache.cost = VOLUME;
+        let mut at = 50_000;
+        for pages in requests {
+            machine.read(1, at, *pages);
+            at += pages;
+        }
+        machine.policy.tally().asked_pages
+    };
+    let after_one = asked(&[1, 400]);
+    assert!((1..250).contains(&after_one), "{after_one}");
+    assert!(asked(&[1, 700]) < 90 + 300, "the rest of a longer one, and no more beyond it");
+    assert!(asked(&[200, 200]) > 2 * after_one, "the second has told so");
+}
+
+/// It would come between the pieces in which the kernel reads the request.
+#[test]
+fn on_a_disk_nothing_beyond_a_long_request_is_read_ahead_before_its_reader_comes_near_its_end() {
+    for (sees_ahead, at) in [(0, 3_992), (511, 3_481)] {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        machine.sees_ahead = sees_ahead;
+        machine.read(1, 0, 4_000);
+        let first = format!("initial@{at} 4000+");
+        assert!(machine.trace()[0].starts_with(&first), "{:?}", machine.trace());
+    }
+}
+
+/// As where a program has read the header of a file, and then reads a section behind it.
+#[test]
+fn a_mark_inside_a_request_belongs_to_the_stream_of_the_request() {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.sees_ahead = 511;
+    machine.read(1, 0, 16);
+    machine.read(1, 119, 1);
+    machine.read(1, 120, 520);
+    assert_eq!(machine.trace().len(), 1, "not the stream of the header: {:?}", machine.trace());
+}
+
 /// As in an archive of which only the headers are read.
 #[test]
 fn where_accesses_overlap_four_misses_in_a_row_in_irregular_steps_are_a_stream() {

@@ -242,8 +242,8 @@ pub(super) fn clusters(total: u64) -> Vec<Workload> {
     all
 }
 
-/// Requests at scattered places of a file, some as long as the kernel's window, most longer; and files that are each read
-/// with one request.
+/// Requests at scattered places of a file, some as long as the kernel's window, most longer; the same, each after the
+/// header before it; and files that are each read with one request.
 pub(super) fn long_requests() -> Vec<Workload> {
     let of = |bytes: u64| {
         let mut random = Random::new(0);
@@ -261,8 +261,19 @@ pub(super) fn long_requests() -> Vec<Workload> {
         readers: vec![(0..(TOTAL_WHOLE / bytes) as usize).map(|file| (file, (0, bytes))).collect()],
         compute: 0,
     };
+    let section = |bytes: u64| {
+        let scattered = of(bytes);
+        let parts = |&(file, (at, bytes)): &(usize, Read)| {
+            [(file, (at, HEADER)), (file, (at + HEADER, bytes - HEADER))]
+        };
+        let reads = scattered.readers[0].iter().flat_map(parts).collect();
+        let name = format!("sections of {} KiB", bytes / K);
+        Workload { name, readers: vec![reads], ..scattered }
+    };
     let scattered = [128 * K, 256 * K, M, 2 * M, 4 * M, 8 * M].map(of);
-    scattered.into_iter().chain([2 * M, 8 * M, 32 * M].map(whole)).collect()
+    let sections = [256 * K, M, 4 * M].map(section);
+    let whole = [2 * M, 8 * M, 32 * M].map(whole);
+    [scattered.as_slice(), &sections, &whole].concat()
 }
 
 /// The headers of an archive, in order or from the last one on; its members are so long in the mean.

@@ -40,8 +40,8 @@ const KNOWN_FAILURES: [&str; 15] = [
 ///
 /// Most of them are several streams on one descriptor, where today's kernel misses holes behind large folios, and
 /// mapped random reading, which it reads around without end. Policies of older kernels do better there.
-const MOST_BEHIND_THE_BEST: usize = 41;
-const MOST_BEHIND_THE_BEST_WINDOW: usize = 51;
+const MOST_BEHIND_THE_BEST: usize = 43;
+const MOST_BEHIND_THE_BEST_WINDOW: usize = 53;
 
 /// Its distance to the oracle over all cells: the median and the geometric mean.
 const MOST_IN_THE_MEDIAN: f64 = 1.1894;

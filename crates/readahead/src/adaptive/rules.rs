@@ -65,6 +65,8 @@ pub enum Rule {
     Whole,
     /// Where accesses overlap, what the kernel has not read yet of a long request is read ahead.
     Pieces,
+    /// A request is read to its end first. Its length does not tell that another one follows.
+    Request,
     /// Small misses in a row that go in one direction, with narrow gaps between them, are one stream.
     Gaps,
     /// Where the device outpaces user space, the kernel gets a wider window for long forward runs.
@@ -73,7 +75,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule with its name.
-    pub const ALL: [(Rule, &'static str); 29] = [
+    pub const ALL: [(Rule, &'static str); 30] = [
         (Rule::Tail, "tail"),
         (Rule::Completion, "completion"),
         (Rule::Ends, "ends"),
@@ -101,6 +103,7 @@ impl Rule {
         (Rule::Mapped, "mapped"),
         (Rule::Whole, "whole requests"),
         (Rule::Pieces, "requests in pieces"),
+        (Rule::Request, "one request"),
         (Rule::Gaps, "gaps"),
         (Rule::Wider, "wider windows"),
     ];

@@ -9,7 +9,7 @@
 /// With each wait the past weighs a little less: about the last 33 count.
 const REMEMBERED: f64 = 0.97;
 
-/// The weight of the prior, in waits: at first, each access is expected to be waited for.
+/// The weight of the prior, in waits.
 const PRIOR_WAITS: f64 = 0.5;
 
 /// The share of an access that readers must wait, on average, for the next access to count as one. A quarter: where
@@ -33,8 +33,13 @@ impl Waits {
     }
 
     /// Whether the next access is likely to cost as much as one at a random place.
-    pub(super) fn are_due(&self) -> bool {
-        self.waited + PRIOR_WAITS >= MOST * (self.waits + PRIOR_WAITS)
+    ///
+    /// Until waits are seen, that is expected for a reader that comes from the start of its file, and for no other. If
+    /// the expectation is wrong, too wide a window is read. That costs time where the reader stops, and most that come
+    /// from the start go on to the end.
+    pub(super) fn are_due(&self, is_from_the_start: bool) -> bool {
+        let expected = if is_from_the_start { PRIOR_WAITS } else { 0.0 };
+        self.waited + expected >= MOST * (self.waits + PRIOR_WAITS)
     }
 }
 
@@ -43,13 +48,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_expected_until_it_was_seen_that_there_is_none() {
+    fn from_the_start_of_a_file_a_wait_is_expected_until_it_was_seen_that_there_is_none() {
         let mut waits = Waits::default();
-        assert!(waits.are_due(), "nothing is known");
+        assert!(waits.are_due(true), "nothing is known");
         (0..2).for_each(|_| waits.note(-0.1));
-        assert!(!waits.are_due());
+        assert!(!waits.are_due(true));
         (0..6).for_each(|_| waits.note(0.9));
-        assert!(waits.are_due(), "another reader has come between");
+        assert!(waits.are_due(true), "another reader has come between");
+    }
+
+    #[test]
+    fn elsewhere_no_wait_is_expected_until_one_was_seen() {
+        let mut waits = Waits::default();
+        assert!(!waits.are_due(false), "nothing is known");
+        waits.note(1.0);
+        assert!(waits.are_due(false));
     }
 
     #[test]
@@ -57,6 +70,6 @@ mod tests {
         let mut waits = Waits::default();
         waits.note(1e9);
         (0..9).for_each(|_| waits.note(0.0));
-        assert!(!waits.are_due());
+        assert!(!waits.are_due(true));
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Machine {
     pub(crate) kernel_window: u32,
     /// Nanoseconds that a reader takes for a page.
     pub(crate) page_ns: u64,
+    /// How many pages ahead of a read in progress its marks are seen.
+    pub(crate) sees_ahead: u64,
     pub(crate) file_pages: u64,
     previous: BTreeMap<u64, Page>,
     plan: Plan,
@@ -45,6 +47,7 @@ impl Machine {
             cache: PageCache::new(),
             kernel_window,
             page_ns: 1_000,
+            sees_ahead: 0,
             file_pages,
             previous: BTreeMap::new(),
             plan: Plan::new(),
@@ -105,7 +108,8 @@ impl Machine {
         if !self.cache.is_cached(page) {
             (page..page + u64::from(request)).for_each(|page| self.cache.insert(page));
         }
-        if self.cache.take_mark(page) {
+        let seen = page..=page + self.sees_ahead.min(u64::from(request) - 1);
+        if seen.into_iter().filter(|page| self.cache.take_mark(*page)).count() > 0 {
             self.ask(marked);
         }
         self.previous.insert(open_file, page);

@@ -2,7 +2,7 @@
 
 use super::Stream;
 use crate::access::{Trigger, Via};
-use crate::adaptive::access_context::AccessContext;
+use crate::adaptive::access_context::{AccessContext, SEEN_PAGES};
 use crate::adaptive::allowance::{Claim, MIN_READ_AHEAD_PAGES};
 use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
 use crate::adaptive::number::real;
@@ -45,7 +45,9 @@ impl Stream {
     /// What its next units cost. There is no access to pay for if the head of a disk is where this stream left it.
     fn cost_of_next(&self, context: &AccessContext, waits: &Waits) -> UnitCost {
         let cost = self.unit_cost(context);
-        let stays = context.rules.have(Rule::Waits) && self.may_stay(context) && !waits.are_due();
+        let stays = context.rules.have(Rule::Waits)
+            && self.may_stay(context)
+            && !waits.are_due(self.is_begun);
         if stays { cost.without_access() } else { cost }
     }
 
@@ -64,12 +66,16 @@ impl Stream {
             self.set_next_mark(self.due, &outlook.lengths, context, plan);
             return 0;
         }
+        if let Some(unit) = self.near_the_end_of_the_request(context) {
+            self.set_mark(unit, context, plan);
+            return 0;
+        }
         let last = self.units_in_file(context.access.file_pages);
         let cost = self.cost_of_next(context, outlook.waits);
         let expected = self.run(last, tail_exponent, context);
         let run =
             Run { tail_exponent: expected.tail_exponent.min(MOST_TAIL_OF_WINDOWS), ..expected };
-        let window = (context.rules.window)(&cost, run);
+        let window = self.bounded_by_the_request((context.rules.window)(&cost, run), context);
         let wanted = self.wanted(window, context);
         if context.rules.have(Rule::LeftToKernel) && self.kernel_does(&cost, window, context) {
             return 0;
@@ -93,9 +99,7 @@ impl Stream {
         }
         let uncut = self.fit(wanted, last, room, context, plan.spare());
         let cuts = self.is_contiguous() && context.rules.have(Rule::Ends);
-        let proven = self.proven(context);
-        let window =
-            if cuts { self.cut(uncut, proven, last, &cost, &outlook.lengths) } else { uncut };
+        let window = if cuts { self.cut(uncut, last, &cost, &outlook.lengths) } else { uncut };
         if window == 0 && uncut > 0 {
             self.watch_the_frontier(&outlook.lengths, context, plan);
             return 0;
@@ -129,13 +133,31 @@ impl Stream {
         window * self.len
     }
 
-    /// The units of `window` up to where runs that have come as far as `proven` are likely to end.
-    fn cut(&self, window: u64, proven: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
+    /// The units of `window` up to where runs that come as far as this one are likely to end.
+    fn cut(&self, window: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
         let to = self.frontier + window;
         if window == 0 {
             return 0;
         }
-        lengths.cut(proven, self.frontier, to, cost.stall_units()).min(last) - self.frontier
+        let requested = self.requested();
+        lengths.cut(requested, self.frontier, to, cost.stall_units()).min(last) - self.frontier
+    }
+
+    /// The window, or only the rest of the request, if there is one that was not asked for. What is known of a request
+    /// tells nothing of what comes after it.
+    fn bounded_by_the_request(&self, window: u64, context: &AccessContext) -> u64 {
+        let rest = self.requested().saturating_sub(self.frontier);
+        if rest > 0 && context.rules.have(Rule::Request) { window.min(rest) } else { window }
+    }
+
+    /// The unit that the reader must have come to before more is asked for, if it is in a long request. The kernel
+    /// reads such a request in pieces. On a disk, what is asked for beyond it would come between them.
+    fn near_the_end_of_the_request(&self, context: &AccessContext) -> Option<u64> {
+        let is_read_in_pieces = self.step == 1 && context.device.pages.is_serial;
+        let unit = self.request.1.saturating_sub(MARK_PAGES);
+        // The mark is seen as far ahead of the reader at most.
+        let is_far = self.origin + unit >= context.first + SEEN_PAGES;
+        (is_read_in_pieces && is_far && context.rules.have(Rule::Request)).then_some(unit)
     }
 
     /// Nothing more is asked for before the run gets past what was asked for. A mark on the last unit tells that.

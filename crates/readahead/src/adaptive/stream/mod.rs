@@ -68,6 +68,8 @@ pub(super) struct Stream {
     grain: u64,
     /// First unit not known to be read.
     reader: u64,
+    /// The units of its last request: `[from, to)`.
+    request: (u64, u64),
     /// The logarithm of `reader`. It is computed when `reader` changes, since the next decision begins with it.
     log_length: LogLength,
     /// First unit not asked for.
@@ -146,6 +148,7 @@ impl Stream {
             len,
             grain: 1,
             reader: run,
+            request: (0, 0),
             log_length: LogLength::of(run),
             frontier: run,
             at_the_end: false,
@@ -273,13 +276,18 @@ impl Stream {
     pub(super) fn distance(&self, context: &AccessContext) -> Option<u64> {
         let slack = if self.is_contiguous() { context.slack.max(self.grain) } else { 0 };
         let (from, requested) = self.units(context.first, self.end_of(context))?;
-        // The kernel's marks inside a request that it reads to the end belong to the stream. Who reads it again does not.
-        let is_within = context.access.trigger == Trigger::Mark && requested == self.reader;
-        let is_read_in_pieces = self.step == 1 && !is_within;
-        let to = if is_read_in_pieces { context.read_to - self.origin } else { requested };
+        if from > self.frontier.saturating_add(slack) {
+            return None;
+        }
+        let is_a_mark = self.step == 1 && context.access.trigger == Trigger::Mark;
+        if is_a_mark && requested == self.request.1 && from >= self.request.0 {
+            // The reader is somewhere in its last request.
+            return Some((from - self.request.0).min(from.abs_diff(self.reader)));
+        }
+        let to = if self.step == 1 { context.read_to - self.origin } else { requested };
         let reordered = REORDERED_UNITS.max(slack);
         let behind = self.reader.saturating_sub(to);
-        if behind > reordered || from > self.frontier.saturating_add(slack) {
+        if behind > reordered {
             return None;
         }
         Some(from.abs_diff(self.reader).saturating_mul(self.step.unsigned_abs()))
@@ -304,6 +312,10 @@ impl Stream {
             return;
         };
         let to = if self.step == 1 { context.read_to - self.origin } else { requested };
+        // The kernel reads a long request in pieces.
+        if requested != self.request.1 || from < self.request.0 {
+            self.request = (from, requested);
+        }
         // Marks carry no advice.
         if context.access.trigger == Trigger::Absent {
             self.announced = has_announced(context);
@@ -358,17 +370,17 @@ impl Stream {
 
     /// Notes how long a forward reader that comes to unit `unit` has waited for accesses, beside the transfer.
     fn note_wait(&mut self, unit: u64, context: &AccessContext, waits: &mut Waits) {
-        let has_come = |awaited: &mut Awaited| unit >= awaited.from + awaited.each;
-        let Some(awaited) = self.awaited.take_if(has_come) else { return };
-        if !self.may_stay(context) {
-            return;
-        }
+        let Some(awaited) = self.awaited.filter(|_| self.may_stay(context)) else { return };
         let cost = &context.device.pages;
-        let units = unit - awaited.from;
+        let units = unit.saturating_sub(awaited.from);
         let elapsed_s = context.access.now.saturating_sub(awaited.since) as f64 * 1e-9;
-        let accesses = real(units) / real(awaited.each);
-        let waited_s = (elapsed_s - real(units) * cost.unit_s) / accesses;
-        waits.note(waited_s / cost.stall_s.max(f64::MIN_POSITIVE));
+        let waited_s = elapsed_s - real(units) * cost.unit_s;
+        // Before it has passed all of them, a whole access tells enough.
+        if units > 0 && (units >= awaited.each || waited_s >= cost.stall_s) {
+            self.awaited = None;
+            let accesses = (real(units) / real(awaited.each)).max(1.0);
+            waits.note(waited_s / accesses / cost.stall_s.max(f64::MIN_POSITIVE));
+        }
     }
 
     /// Whether the head of a disk may be where this stream has left it. A device whose access costs less than the
@@ -545,10 +557,21 @@ impl Stream {
         }
     }
 
-    /// Units that its reader is known to read: a request proves all of its pages.
+    /// Units that its reader is known to read: those up to the end of its request.
+    fn requested(&self) -> u64 {
+        if self.step == 1 { self.reader.max(self.request.1) } else { self.reader }
+    }
+
+    /// How far its run has come, for what is to be expected of it. A request proves all of its pages until they are
+    /// asked for. Then it proves as many as the kernel's usual window holds at most: its length does not tell that
+    /// another one follows.
     fn proven(&self, context: &AccessContext) -> u64 {
-        let requested = context.end.saturating_sub(self.origin);
-        if self.step == 1 { self.reader.max(requested) } else { self.reader }
+        let requested = self.requested();
+        if self.step == 1 && requested <= self.frontier && context.rules.have(Rule::Request) {
+            requested.min(self.request.0 + u64::from(KERNEL_WINDOW_PAGES))
+        } else {
+            requested
+        }
     }
 
     /// How far it has come, of `last` units in the file. A program that announced sequential reading counts as if it
