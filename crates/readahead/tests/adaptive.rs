@@ -156,6 +156,23 @@ fn on_a_disk_nothing_beyond_a_long_request_is_read_ahead_before_its_reader_comes
     }
 }
 
+/// Nor does it have to pass a whole window of the kernel before it is seen to wait.
+#[test]
+fn on_a_disk_a_run_inside_a_file_is_left_to_the_kernel_until_its_reader_waits() {
+    let windows = |waits: bool| {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        for page in 50_000..50_020 {
+            if waits {
+                machine.wait_a_tenth();
+            }
+            machine.read(1, page, 1);
+        }
+        machine.trace().len()
+    };
+    assert_eq!(windows(false), 0);
+    assert!(windows(true) > 0);
+}
+
 /// As where a program has read the header of a file, and then reads a section behind it.
 #[test]
 fn a_mark_inside_a_request_belongs_to_the_stream_of_the_request() {

@@ -14,8 +14,8 @@ pub(super) const READ_SLACK_PAGES: u64 = 4;
 const MMAP_SLACK_PAGES: u64 = 32;
 
 /// How far the eBPF programs look for marks ahead of a read in progress (`CHUNKS_PER_READ`): 2 MiB. Unless the kernel's
-/// window is larger, it asks a device for less at once, by default 1280 KiB at most. So the
-/// kernel has requested the rest of a request when its reader is that near to the end.
+/// window is larger, it asks a device for less at once, by default 1280 KiB at most. So the kernel has requested the rest
+/// of a request when its reader is that near to the end.
 pub(super) const SEEN_PAGES: u64 = 512;
 
 /// One access with all that is needed to judge it.
@@ -52,7 +52,8 @@ impl<'a> AccessContext<'a> {
 
 /// Pages of a request that are taken for read at once: the kernel's window, or what the device transfers during an
 /// access, whichever is more, and 2 MiB at least. Where accesses overlap, a program waits for an access with each piece
-/// of a longer request, so what is beyond the first piece can be read ahead. A disk reads one piece right after the other.
+/// of a longer request, so what is beyond the first piece can be read ahead. A disk reads one piece right after the
+/// other.
 fn read_at_once(access: &Access, device: &Device, rules: &Rules) -> u64 {
     let waits_for_pieces = !device.pages.is_serial && !device.cost.outpaces_user_space();
     if waits_for_pieces && rules.have(Rule::Pieces) {

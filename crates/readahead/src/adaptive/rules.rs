@@ -65,7 +65,7 @@ pub enum Rule {
     Whole,
     /// Where accesses overlap, what the kernel has not read yet of a long request is read ahead.
     Pieces,
-    /// A request is read to its end first. Its length does not tell that another one follows.
+    /// Nothing beyond a request is requested before the rest of it. Its length does not tell that another one follows.
     Request,
     /// Small misses in a row that go in one direction, with narrow gaps between them, are one stream.
     Gaps,

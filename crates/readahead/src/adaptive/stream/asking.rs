@@ -155,7 +155,7 @@ impl Stream {
     fn near_the_end_of_the_request(&self, context: &AccessContext) -> Option<u64> {
         let is_read_in_pieces = self.step == 1 && context.device.pages.is_serial;
         let unit = self.request.1.saturating_sub(MARK_PAGES);
-        // The mark is seen as far ahead of the reader at most.
+        // A mark may be reported while its reader is still that far from it.
         let is_far = self.origin + unit >= context.first + SEEN_PAGES;
         (is_read_in_pieces && is_far && context.rules.have(Rule::Request)).then_some(unit)
     }

@@ -312,7 +312,7 @@ impl Stream {
             return;
         };
         let to = if self.step == 1 { context.read_to - self.origin } else { requested };
-        // The kernel reads a long request in pieces.
+        // A later piece or mark of the same request does not begin another one.
         if requested != self.request.1 || from < self.request.0 {
             self.request = (from, requested);
         }
