@@ -48,8 +48,8 @@ pub enum Command {
         /// The files, in the order in which the process will read them. A device that serves one access at a time reads
         /// them in the order of their positions.
         files: Vec<EntryRef>,
-        /// Most pages of each.
-        head_pages: u32,
+        /// How much of each.
+        head: Head,
         /// Most bytes of all files together; the files after that are left out.
         most_bytes: u64,
     },
@@ -138,6 +138,23 @@ pub enum Command {
         /// What the next start should read ahead, in this order.
         files: Vec<RememberedFile>,
     },
+}
+
+/// How much of a file to read ahead: its first pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Most pages.
+    pub most_pages: u32,
+    /// Whether a file with more pages is left out.
+    pub only_whole: bool,
+}
+
+impl Head {
+    /// Pages to read of a file that has `file_pages`.
+    pub fn pages_of(self, file_pages: u64) -> u64 {
+        let most = u64::from(self.most_pages);
+        if self.only_whole && file_pages > most { 0 } else { file_pages.min(most) }
+    }
 }
 
 /// How the eBPF programs treat one file.

@@ -46,7 +46,7 @@ mod walks;
 mod wide_windows;
 mod windows;
 
-pub use command::{Command, Interest, Listening, WindowSetting};
+pub use command::{Command, Head, Interest, Listening, WindowSetting};
 pub use controller::{Charge, Controller, Options};
 pub use entries::{Entries, Entry, EntryKind};
 pub use input::{

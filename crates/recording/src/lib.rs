@@ -29,4 +29,4 @@ pub use verify::{Checked, Difference, Verdict, VerifyError, verify};
 /// What these files are. Raise the format when the header, an input or a command changes its form (`tests/golden.rs`
 /// tells when).
 pub const KIND: blocks::Kind =
-    blocks::Kind { name: "recording", magic: *b"\x8bbowrec\n", format: 5 };
+    blocks::Kind { name: "recording", magic: *b"\x8bbowrec\n", format: 6 };

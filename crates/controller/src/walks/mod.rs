@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use readahead::DeviceCost;
 
 use crate::Nanos;
-use crate::command::{Command, Listening};
+use crate::command::{Command, Head, Listening};
 use crate::files::AT_THE_MOMENT_NS;
 use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
@@ -91,7 +91,7 @@ struct Batch {
     /// The number of the first file in the stream.
     first: u32,
     files: Vec<EntryRef>,
-    head_pages: u32,
+    head: Head,
 }
 
 /// Totals.
@@ -615,7 +615,8 @@ impl Walks {
         orders: &mut Orders<'_>,
     ) {
         let Some(walker) = self.walkers.get_mut(&key) else { return };
-        let (group, head_pages, each) = (walker.cgroup, walker.head_pages, walker.file_bytes());
+        let (group, each) = (walker.cgroup, walker.file_bytes());
+        let head = walker.head(means.cost.is_serial());
         let Some(stream) = walker.streams.get_mut(at).filter(|_| !units.is_empty()) else { return };
         let every = (units.len() / 8).clamp(1, MARK_EVERY);
         let mut gone = Vec::new();
@@ -650,7 +651,7 @@ impl Walks {
             });
             stream.batches += 1;
             let files = files.collect();
-            let batch = Batch { walker: key, stream: stream.id, first, files, head_pages };
+            let batch = Batch { walker: key, stream: stream.id, first, files, head };
             first += units.len() as u32;
             request(&mut self.batches, batch, each, means, orders);
         }
@@ -777,10 +778,10 @@ fn request(
     orders: &mut Orders<'_>,
 ) {
     let ticket = orders.tickets.next();
-    let Batch { walker: (dev, tgid), head_pages, ref files, .. } = batch;
+    let Batch { walker: (dev, tgid), head, ref files, .. } = batch;
     // Sizes differ; allow twice as much as expected.
     let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes().max(each));
     let files = files.clone();
-    orders.out.push(Command::ReadFiles { ticket, dev, tgid, files, head_pages, most_bytes });
+    orders.out.push(Command::ReadFiles { ticket, dev, tgid, files, head, most_bytes });
     batches.insert(ticket, batch);
 }

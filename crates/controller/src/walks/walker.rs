@@ -10,6 +10,7 @@ use super::stream::Stream;
 use super::traversal::{TRAVERSALS, Traversal};
 use super::waits::{Used, Waits};
 use crate::Nanos;
+use crate::command::Head;
 use crate::ids::{CgroupId, FileKey};
 use crate::listing::FileMiss;
 
@@ -201,6 +202,15 @@ impl Walker {
         let needed = page.saturating_add(1).next_power_of_two().max(u64::from(HEAD_PAGES));
         let needed = needed.min(u64::from(LONG_HEAD_PAGES)) as u32;
         self.head_pages = self.head_pages.max(needed);
+    }
+
+    /// How much of each file to read ahead. A device that serves one access at a time would read a long file in two
+    /// parts, so a file that is longer is left out there, once the walker was seen to read that far.
+    pub(super) fn head(&self, is_serial: bool) -> Head {
+        Head {
+            most_pages: self.head_pages,
+            only_whole: is_serial && self.head_pages == LONG_HEAD_PAGES,
+        }
     }
 
     /// Expected bytes to read ahead of one more file.

@@ -105,17 +105,17 @@ impl Forest {
                     self.answers.push_back(answer);
                 }
             }
-            Command::ReadFiles { ticket, files, most_bytes, .. } => {
+            Command::ReadFiles { ticket, files, head, most_bytes, .. } => {
                 let (mut count, mut bytes) = (0, 0);
                 for EntryRef { listing, entry } in files {
                     let ino = self.listings[&listing][entry as usize];
-                    let more = self.bytes(ino);
+                    let more = head.pages_of(self.bytes(ino) / PAGE_BYTES) * PAGE_BYTES;
                     let is_full = u64::from(count) == self.batch_files || bytes + more > most_bytes;
                     if is_full && count > 0 {
                         break;
                     }
                     (count, bytes) = (count + 1, bytes + more);
-                    if self.cached.insert(ino) {
+                    if more > 0 && self.cached.insert(ino) {
                         self.asked.push(ino);
                     }
                 }
@@ -169,6 +169,12 @@ impl Forest {
             self.tell(Input::Access(access));
         }
         late.into_iter().for_each(|answer| self.tell(answer));
+    }
+
+    /// A program reads a file up to that page.
+    fn read_on(&mut self, tgid: Tgid, ino: u64, page: u64) {
+        let (of, file_bytes) = (reference(ino, tgid), self.bytes(ino));
+        self.tell(Input::Access(Access { cgroup: self.cgroup, of, file_bytes, ..miss(ino, page) }));
     }
 
     /// Readers of the group reach pages that were read ahead for them and evicted.
@@ -428,6 +434,27 @@ fn a_program_that_stops_before_larger_files_costs_little() {
         forest.read_all(7, files.into_iter().take(3));
         let bytes: u64 = forest.asked.iter().map(|ino| forest.bytes(*ino)).sum();
         assert!(bytes <= 4 * 32 * PAGE_BYTES, "{bytes} bytes read in vain");
+    }
+}
+
+#[test]
+fn a_disk_reads_no_part_of_a_file_that_the_program_will_read_on() {
+    for (cost, reads_parts) in [(VOLUME, true), (DeviceCost::DISK, false)] {
+        let mut forest = Forest::new(cost);
+        let folder = forest.folder(1000, None, 40);
+        let files = forest.walk(folder, Sort::Name, false);
+        let is_long = |ino: u64| ino.is_multiple_of(2);
+        let long = files.iter().filter(|(_, ino)| is_long(*ino));
+        forest.sizes = long.map(|(_, ino)| (*ino, 800 * PAGE_BYTES)).collect();
+        assert!((10..30).contains(&forest.sizes.len()));
+        for (folder, ino) in files {
+            forest.read(7, folder, ino);
+            if is_long(ino) {
+                forest.read_on(7, ino, 700);
+            }
+        }
+        assert!(forest.asked.iter().any(|ino| !is_long(*ino)), "files that fit are read ahead");
+        assert_eq!(forest.asked.iter().any(|ino| is_long(*ino)), reads_parts);
     }
 }
 

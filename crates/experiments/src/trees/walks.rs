@@ -26,6 +26,7 @@ pub(super) struct Visit {
 const SMALL: &str = "small";
 const MIXED: &str = "mixed";
 const DEMO: &str = "demo";
+const LONG: &str = "long";
 const WIDE: &str = "wide";
 
 macro_rules! walks {
@@ -47,6 +48,8 @@ walks! {
     "files first", true, 1 of SMALL, |machine, trees| whole(machine, &trees[0], FILES_FIRST);
     "diff -r", true, 2 of SMALL, in_turn;
     "grep -r, mixed sizes", true, 1 of MIXED, |machine, trees| whole(machine, &trees[0], AS_LISTED);
+    "sorted by name, large files", false, 1 of LONG, |machine, trees| whole(machine, &trees[0], BY_NAME);
+    "as listed, large files", false, 1 of LONG, |machine, trees| whole(machine, &trees[0], AS_LISTED);
     "grep-tree", true, 1 of DEMO, |machine, trees| whole(machine, &trees[0], AS_LISTED);
     "only *.c", false, 1 of SMALL, one_suffix;
     "heads", false, 1 of SMALL, heads;
@@ -236,8 +239,11 @@ mod tests {
 
     use super::*;
 
-    /// Walks that read each file, but not to its end, or not in an order that is known beforehand.
-    const NOT_JUDGED_AS_COMPLETE: [&str; 5] = [
+    /// Walks that read each file, but not to its end, or not in an order that is known beforehand, or where the files'
+    /// bytes take most of the time.
+    const NOT_JUDGED_AS_COMPLETE: [&str; 7] = [
+        "sorted by name, large files",
+        "as listed, large files",
         "four threads",
         "heads",
         "random order",

@@ -186,9 +186,9 @@ impl Executor {
                 self.submit(place.key().dev, Job::List(List { ticket, place, tgid }))
             }
             Command::ForgetListing(listing) => self.common.listings.forget(listing),
-            Command::ReadFiles { ticket, dev, tgid, ref files, head_pages, most_bytes } => {
+            Command::ReadFiles { ticket, dev, tgid, ref files, head, most_bytes } => {
                 let files = files.clone();
-                let job = ReadFiles { ticket, tgid, files, head_pages, most_bytes };
+                let job = ReadFiles { ticket, tgid, files, head, most_bytes };
                 self.submit(dev, Job::ReadFiles(job));
             }
             Command::ReadRemembered { ticket, dev, tgid, ref files } => {

@@ -6,9 +6,9 @@ use controller::ids::{
 };
 use controller::{
     Access, Advice, Attributes, Command, Completed, DeviceFacts, DirectoryRef, DiskStats, Entry,
-    EntryKind, EntryRef, Failure, FileMiss, Input, Interest, Kind, Listening, Listing, MemoryStats,
-    Mounted, Origin, Passed, Place, RememberedFile, RememberedRange, Version, WindowOutcome,
-    WindowSetting,
+    EntryKind, EntryRef, Failure, FileMiss, Head, Input, Interest, Kind, Listening, Listing,
+    MemoryStats, Mounted, Origin, Passed, Place, RememberedFile, RememberedRange, Version,
+    WindowOutcome, WindowSetting,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -195,6 +195,10 @@ fn entry_ref() -> impl Strategy<Value = EntryRef> {
     (ticket(), any::<u32>()).prop_map(|(listing, entry)| EntryRef { listing, entry })
 }
 
+fn head() -> impl Strategy<Value = Head> {
+    any::<(u32, bool)>().prop_map(|(most_pages, only_whole)| Head { most_pages, only_whole })
+}
+
 fn completed() -> impl Strategy<Value = Completed> {
     let failure = prop_oneof![
         Just(Failure::NotOpened),
@@ -291,7 +295,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         directory().prop_map(Place::Known),
         (file(), entry_ref()).prop_map(|(key, at)| Place::Below(key, at)),
     ];
-    let files = (ticket(), device(), 0..4u32, vec(entry_ref(), 0..5), any::<u32>(), any::<u64>());
+    let files = (ticket(), device(), 0..4u32, vec(entry_ref(), 0..5), head(), any::<u64>());
     let release = (ticket(), stream(), file_ref(), span(), span(), any::<(bool, bool)>());
     prop_oneof![
         (ticket(), file_ref(), span(), cause).prop_map(|(ticket, of, span, why)| Command::Read {
@@ -323,8 +327,8 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
             tgid
         }),
         ticket().prop_map(Command::ForgetListing),
-        files.prop_map(|(ticket, dev, tgid, files, head_pages, most_bytes)| {
-            Command::ReadFiles { ticket, dev, tgid, files, head_pages, most_bytes }
+        files.prop_map(|(ticket, dev, tgid, files, head, most_bytes)| {
+            Command::ReadFiles { ticket, dev, tgid, files, head, most_bytes }
         }),
         (stream(), file_ref()).prop_map(|(stream, of)| Command::Describe(stream, of)),
         any::<u32>().prop_map(|start| Command::Recall(StartId(start))),

@@ -56,8 +56,8 @@ impl Machine {
                 Completed::Released { ticket, dropped_pages, kept_pages, left: released.left }
             }
             Command::List { ticket, place, tgid } => self.list(ticket, place, tgid),
-            Command::ReadFiles { ticket, tgid, files, head_pages, most_bytes, .. } => {
-                let heads = self.choose_heads((ticket, tgid), &files, head_pages, most_bytes);
+            Command::ReadFiles { ticket, tgid, files, head, most_bytes, .. } => {
+                let heads = self.choose_heads((ticket, tgid), &files, head, most_bytes);
                 return self.read_heads(now, heads);
             }
             Command::ReadRemembered { ticket, files, .. } => {

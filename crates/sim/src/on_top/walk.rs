@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use controller::ids::{FileKey, Tgid, Ticket};
 use controller::{
-    Completed, DirectoryRef, Entries, EntryKind, EntryRef, FileMiss, Input, Listing, Place,
+    Completed, DirectoryRef, Entries, EntryKind, EntryRef, FileMiss, Head, Input, Listing, Place,
 };
 use readahead::{Cause, Nanos, PAGE_BYTES};
 
@@ -82,12 +82,12 @@ impl Machine {
         &self,
         (ticket, tgid): (Ticket, Tgid),
         files: &[EntryRef],
-        head_pages: u32,
+        head: Head,
         most_bytes: u64,
     ) -> Heads {
         let mut heads = Heads { ticket, tgid, left: VecDeque::new(), files: 0, bytes: 0 };
         for entry in files {
-            let head = self.head(*entry, head_pages).filter(|_| !self.has_ended(tgid));
+            let head = self.head(*entry, head).filter(|_| !self.has_ended(tgid));
             let more = head.map_or(0, |(_, pages)| pages * PAGE_BYTES);
             if heads.bytes > 0 && heads.bytes + more > most_bytes {
                 break;
@@ -122,10 +122,10 @@ impl Machine {
     }
 
     /// A file of a listing, and how many of its first pages to read.
-    fn head(&self, entry: EntryRef, most_pages: u32) -> Option<(u32, u64)> {
+    fn head(&self, entry: EntryRef, head: Head) -> Option<(u32, u64)> {
         let Some(Named::File(file)) = self.named(entry) else { return None };
         let about = self.cache.file(file.0);
-        let pages = about.pages().min(most_pages.into());
+        let pages = head.pages_of(about.pages());
         (pages > 0 && !about.is_sparse).then_some((file.0, pages))
     }
 

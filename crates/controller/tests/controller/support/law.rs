@@ -93,9 +93,9 @@ impl Law {
             }
             Command::WriteOut { of, .. } => self.is_mounted(of.file.dev, command),
             Command::List { place, .. } => self.is_mounted(place.key().dev, command),
-            Command::ReadFiles { dev, files, head_pages, most_bytes, .. } => {
+            Command::ReadFiles { dev, files, head, most_bytes, .. } => {
                 self.is_mounted(*dev, command);
-                assert!(!files.is_empty() && *head_pages > 0 && *most_bytes > 0, "{command:?}");
+                assert!(!files.is_empty() && head.most_pages > 0 && *most_bytes > 0, "{command:?}");
             }
             Command::Listen(file, _) => self.is_mounted(file.dev, command),
             Command::Describe(stream, _) | Command::Touched(stream) => {

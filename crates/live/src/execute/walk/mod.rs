@@ -11,7 +11,7 @@ mod names;
 pub(super) mod read;
 
 use controller::ids::{Tgid, Ticket};
-use controller::{EntryRef, Place};
+use controller::{EntryRef, Head, Place};
 
 use crate::pool::Size;
 
@@ -27,11 +27,11 @@ pub(super) struct List {
     pub(super) tgid: Tgid,
 }
 
-/// Files to read ahead: up to `head_pages` of each, `most_bytes` of all.
+/// Files to read ahead: a `head` of each, `most_bytes` of all.
 pub(super) struct ReadFiles {
     pub(super) ticket: Ticket,
     pub(super) tgid: Tgid,
     pub(super) files: Vec<EntryRef>,
-    pub(super) head_pages: u32,
+    pub(super) head: Head,
     pub(super) most_bytes: u64,
 }

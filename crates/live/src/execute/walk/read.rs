@@ -144,13 +144,13 @@ impl Reader<'_> {
         opening::open(&reached)
     }
 
-    /// Pages to read; 0 for a file without blocks, which is sparse or stored elsewhere.
+    /// Pages to read; 0 for a file that is left out. One without blocks is sparse or stored elsewhere.
     fn pages_to_read(&self, file: &OwnedFd) -> u64 {
         let Ok(about) = fstat(file) else { return 0 };
         if about.st_blocks == 0 {
             return 0;
         }
-        (about.st_size as u64).div_ceil(PAGE_BYTES).min(self.job.head_pages.into())
+        self.job.head.pages_of((about.st_size as u64).div_ceil(PAGE_BYTES))
     }
 
     fn read_head(&self, file: BorrowedFd<'_>, pages: u64) {
