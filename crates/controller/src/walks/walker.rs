@@ -204,8 +204,9 @@ impl Walker {
         self.head_pages = self.head_pages.max(needed);
     }
 
-    /// How much of each file to read ahead. A device that serves one access at a time would read a long file in two
-    /// parts, so a file that is longer is left out there, once the walker was seen to read that far.
+    /// How much of each file to read ahead. Once the walker has read more than half of the longest head, it probably
+    /// reads longer files on to their ends. A device that serves one access at a time would then come to them twice, so
+    /// they are left out there.
     pub(super) fn head(&self, is_serial: bool) -> Head {
         Head {
             most_pages: self.head_pages,

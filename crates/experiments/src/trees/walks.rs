@@ -26,7 +26,7 @@ pub(super) struct Visit {
 const SMALL: &str = "small";
 const MIXED: &str = "mixed";
 const DEMO: &str = "demo";
-const LONG: &str = "long";
+const LARGE: &str = "large";
 const WIDE: &str = "wide";
 
 macro_rules! walks {
@@ -48,8 +48,8 @@ walks! {
     "files first", true, 1 of SMALL, |machine, trees| whole(machine, &trees[0], FILES_FIRST);
     "diff -r", true, 2 of SMALL, in_turn;
     "grep -r, mixed sizes", true, 1 of MIXED, |machine, trees| whole(machine, &trees[0], AS_LISTED);
-    "sorted by name, large files", false, 1 of LONG, |machine, trees| whole(machine, &trees[0], BY_NAME);
-    "as listed, large files", false, 1 of LONG, |machine, trees| whole(machine, &trees[0], AS_LISTED);
+    "sorted by name, large files", false, 1 of LARGE, |machine, trees| whole(machine, &trees[0], BY_NAME);
+    "as listed, large files", false, 1 of LARGE, |machine, trees| whole(machine, &trees[0], AS_LISTED);
     "grep-tree", true, 1 of DEMO, |machine, trees| whole(machine, &trees[0], AS_LISTED);
     "only *.c", false, 1 of SMALL, one_suffix;
     "heads", false, 1 of SMALL, heads;
