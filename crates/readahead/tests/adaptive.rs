@@ -12,6 +12,12 @@ const CARD: DeviceCost = DeviceCost { latency_s: 0.000_402, bandwidth: 34e6, con
 /// A network volume: 610 pages pass in the time of a device access, and 32 device accesses overlap.
 const VOLUME: DeviceCost = DeviceCost { latency_s: 0.005, bandwidth: 500e6, concurrency: 32.0 };
 
+/// What a page of a disk takes, in nanoseconds.
+const TRANSFER_NS: u64 = 34_133;
+
+/// The same if each window of 32 pages also costs an access of 7 ms.
+const WAITING_NS: u64 = TRANSFER_NS + 7_000_000 / 32;
+
 /// The pages that the policy requests while `[0, end)` is read four pages at a time, at `page_ns` per page, with kernel
 /// windows of 128 KiB.
 fn asked(end: u64, page_ns: u64) -> u64 {
@@ -50,17 +56,15 @@ fn asked_of_runs(page_ns: u64) -> u64 {
 
 #[test]
 fn runs_that_wait_for_no_access_are_left_to_the_kernel() {
-    let transfer_ns = 34_133;
-    assert_eq!(asked_of_runs(transfer_ns), 0);
-    // A window of 32 pages costs an access of 7 ms.
-    assert!(asked_of_runs(transfer_ns + 7_000_000 / 32) > 0);
+    assert_eq!(asked_of_runs(TRANSFER_NS), 0);
+    assert!(asked_of_runs(WAITING_NS) > 0);
 }
 
 /// A far volume that looks like a disk: each request waits for it, however many pages it has.
 #[test]
 fn waits_for_long_requests_are_seen() {
     let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
-    machine.page_ns = 34_133 + 7_000_000 / 32;
+    machine.page_ns = WAITING_NS;
     // A header of two pages, and the long record that it announces.
     let mut asked = |from: u64| {
         let before = machine.policy.tally().asked_pages;
@@ -147,13 +151,35 @@ fn the_length_of_a_request_does_not_tell_that_another_one_follows() {
 /// It would come between the pieces in which the kernel reads the request.
 #[test]
 fn on_a_disk_nothing_beyond_a_long_request_is_read_ahead_before_its_reader_comes_near_its_end() {
-    for (sees_ahead, at) in [(0, 3_992), (511, 3_481)] {
+    for (sees_ahead, at) in [(0, 4_008), (511, 3_977)] {
         let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
         machine.sees_ahead = sees_ahead;
-        machine.read(1, 0, 4_000);
-        let first = format!("initial@{at} 4000+");
-        assert!(machine.trace()[0].starts_with(&first), "{:?}", machine.trace());
+        machine.page_ns = WAITING_NS;
+        machine.read(1, 0, 16);
+        machine.read(1, 16, 4_000);
+        let beyond = format!("initial@{at} 4016+");
+        assert!(machine.trace()[1].starts_with(&beyond), "{:?}", machine.trace());
     }
+}
+
+#[test]
+fn on_a_disk_who_is_alone_is_left_to_the_kernel_until_it_waits() {
+    let asked = |page_ns, other: bool| {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        machine.page_ns = page_ns;
+        for start in (0..20_000).step_by(32) {
+            machine.read(1, start, 32);
+            if other {
+                machine.read(2, 50_000 + start, 32);
+            }
+        }
+        machine.policy.tally().asked_pages
+    };
+    // It may also compute for that long.
+    let two_fifths = TRANSFER_NS + 7_000_000 * 2 / 5 / 32;
+    assert!(asked(two_fifths, false) < 200, "no more than one window");
+    assert!(asked(two_fifths, true) > 10_000, "the head moves between the two");
+    assert!(asked(WAITING_NS, false) > 10_000, "somebody comes between who is not seen");
 }
 
 /// Nor does it have to pass a whole window of the kernel before it is seen to wait.
@@ -226,7 +252,7 @@ fn who_reads_in_vain_costs_another_group_nothing() {
         let account = machine.policy.account(VolumeId(1)).expect("something was read");
         assert!(account.balance().credit_s < 0.75, "{account:?}");
         machine.cache.group = GroupId(group);
-        machine.page_ns = 34_133 + 7_000_000 / 32;
+        machine.page_ns = WAITING_NS;
         let before = machine.policy.tally().asked_pages;
         machine.scan(2, 9_000_001, 9_002_000, 16);
         machine.policy.tally().asked_pages - before

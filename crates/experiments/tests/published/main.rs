@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use experiments::{Figure, TABLES, Table};
 
 /// Claims that fail; the experiment files say why they do.
-const KNOWN_FAILURES: [&str; 15] = [
+const KNOWN_FAILURES: [&str; 16] = [
     "adaptive is as near to the clairvoyant as it is to be",
     "adaptive is the best policy or within 3 % of it",
     "adaptive is within 3 % of linux-6 at its best static window",
@@ -33,6 +33,7 @@ const KNOWN_FAILURES: [&str; 15] = [
     "the sign of each stage's change above 5 % is right: 1 of 49 fail; 40M.64k hr0 stage 8",
     "adaptive: below 1 % read again at fewer streams, too (",
     "bowwave: below 1 % read again at fewer streams, too, memory in one zone",
+    "each rule is worth keeping: without it a mean is 1 % higher, or a cell 5 %; not so: announced. ",
 ];
 
 /// Cells of the field in which `adaptive` may be more than 3 % behind the best policy, and behind

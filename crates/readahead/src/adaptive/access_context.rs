@@ -14,9 +14,8 @@ pub(super) const READ_SLACK_PAGES: u64 = 4;
 const MMAP_SLACK_PAGES: u64 = 32;
 
 /// How far the eBPF programs look for marks ahead of a read in progress (`CHUNKS_PER_READ`): 2 MiB. Unless the kernel's
-/// window is larger, it asks a device for less at once, by default 1280 KiB at most. So the kernel has requested the rest
-/// of a request when its reader is that near to the end.
-pub(super) const SEEN_PAGES: u64 = 512;
+/// window is larger, it asks a device for less at once, by default 1280 KiB at most.
+const SEEN_PAGES: u64 = 512;
 
 /// One access with all that is needed to judge it.
 pub(super) struct AccessContext<'a> {

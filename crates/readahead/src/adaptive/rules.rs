@@ -29,6 +29,8 @@ pub enum Rule {
     LeftToKernel,
     /// The policy measures what an access costs a forward stream.
     Waits,
+    /// Where one reader is alone, only its own waits count.
+    OwnWaits,
     /// The kernel's read-around of a mapping is narrowed where it does not pay.
     ReadAround,
     /// After thrashing, less is read ahead.
@@ -75,7 +77,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule with its name.
-    pub const ALL: [(Rule, &'static str); 30] = [
+    pub const ALL: [(Rule, &'static str); 31] = [
         (Rule::Tail, "tail"),
         (Rule::Completion, "completion"),
         (Rule::Ends, "ends"),
@@ -85,6 +87,7 @@ impl Rule {
         (Rule::Pays, "pays"),
         (Rule::LeftToKernel, "left to the kernel"),
         (Rule::Waits, "waits"),
+        (Rule::OwnWaits, "own waits"),
         (Rule::ReadAround, "read-around"),
         (Rule::Pressure, "pressure"),
         (Rule::Stopped, "stopped"),

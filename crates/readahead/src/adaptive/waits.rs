@@ -17,7 +17,12 @@ const PRIOR_WAITS: f64 = 0.5;
 /// saves what it then waits. For a reader that is alone a wider window costs next to nothing.
 const MOST: f64 = 0.25;
 
-/// Accesses of forward streams of late.
+/// The same for a reader that is alone. What it computes between its reads looks like a wait, too, so it takes more. A
+/// wider window would cost it something as well: where its file is in several places of a disk, the disk turns to the
+/// next place before it has read all of this one, and comes back.
+const MOST_ALONE: f64 = 0.5;
+
+/// Accesses of forward streams of late: of all readers of a volume, or of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Waits {
     waits: f64,
@@ -41,6 +46,12 @@ impl Waits {
         let expected = if is_from_the_start { PRIOR_WAITS } else { 0.0 };
         self.waited + expected >= MOST * (self.waits + PRIOR_WAITS)
     }
+
+    /// The same for a reader that is alone, of which these are the waits. Until it was seen to wait, that is expected
+    /// not to happen.
+    pub(super) fn are_due_alone(&self) -> bool {
+        self.waited >= MOST_ALONE * (self.waits + PRIOR_WAITS)
+    }
 }
 
 #[cfg(test)]
@@ -63,6 +74,16 @@ mod tests {
         assert!(!waits.are_due(false), "nothing is known");
         waits.note(1.0);
         assert!(waits.are_due(false));
+    }
+
+    #[test]
+    fn a_reader_that_is_alone_may_wait_for_half_of_an_access() {
+        let mut waits = Waits::default();
+        assert!(!waits.are_due_alone(), "nothing is known");
+        (0..20).for_each(|_| waits.note(0.45));
+        assert!(!waits.are_due_alone() && waits.are_due(false));
+        (0..20).for_each(|_| waits.note(0.9));
+        assert!(waits.are_due_alone(), "somebody comes between");
     }
 
     #[test]

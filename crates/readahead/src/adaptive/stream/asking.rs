@@ -2,7 +2,7 @@
 
 use super::Stream;
 use crate::access::{Trigger, Via};
-use crate::adaptive::access_context::{AccessContext, SEEN_PAGES};
+use crate::adaptive::access_context::AccessContext;
 use crate::adaptive::allowance::{Claim, MIN_READ_AHEAD_PAGES};
 use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
 use crate::adaptive::number::real;
@@ -47,8 +47,17 @@ impl Stream {
         let cost = self.unit_cost(context);
         let stays = context.rules.have(Rule::Waits)
             && self.may_stay(context)
-            && !waits.are_due(self.is_begun);
+            && !self.is_likely_to_wait(context, waits);
         if stays { cost.without_access() } else { cost }
+    }
+
+    /// Whether its reader is likely to wait for the next access, given the waits of all readers of the volume.
+    fn is_likely_to_wait(&self, context: &AccessContext, waits: &Waits) -> bool {
+        if self.is_alone && context.rules.have(Rule::OwnWaits) {
+            self.own_waits.are_due_alone()
+        } else {
+            waits.are_due(self.is_begun)
+        }
     }
 
     /// Asks for the next window if it is time, of `room` pages at most; returns the pages asked for.
@@ -155,8 +164,8 @@ impl Stream {
     fn near_the_end_of_the_request(&self, context: &AccessContext) -> Option<u64> {
         let is_read_in_pieces = self.step == 1 && context.device.pages.is_serial;
         let unit = self.request.1.saturating_sub(MARK_PAGES);
-        // A mark may be reported while its reader is still that far from it.
-        let is_far = self.origin + unit >= context.first + SEEN_PAGES;
+        // No piece is shorter than the kernel's window.
+        let is_far = self.origin + unit >= context.first + u64::from(KERNEL_WINDOW_PAGES);
         (is_read_in_pieces && is_far && context.rules.have(Rule::Request)).then_some(unit)
     }
 

@@ -49,6 +49,9 @@ const STOPPED_AFTER: f64 = 4.0;
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
 const SMALLEST_CAP_UNITS: u64 = 4;
 
+/// A reader that passes at least this share of all pages may be alone. Of two that keep step, each passes half.
+const ALONE_SHARE: f64 = 0.75;
+
 /// Pages that a reader waits for.
 #[derive(Clone, Copy, Debug)]
 struct Awaited {
@@ -93,6 +96,10 @@ pub(super) struct Stream {
     ended: Option<u64>,
     /// What its reader waits for.
     awaited: Option<Awaited>,
+    /// How long it has waited, except for the first access of its run: that one moves the head in any case.
+    own_waits: Waits,
+    /// Nobody else has read since its reader was last seen, and few have before.
+    is_alone: bool,
     cause: Cause,
     asked_at: Nanos,
     pub(super) used_at: Nanos,
@@ -162,6 +169,8 @@ impl Stream {
             is_guess: false,
             ended: None,
             awaited: None,
+            own_waits: Waits::default(),
+            is_alone: false,
             cause,
             asked_at: now,
             used_at: now,
@@ -307,6 +316,8 @@ impl Stream {
         plan: &mut Plan,
         tally: &mut Tally,
     ) {
+        let is_next = tally.passed_pages == self.seen_when_passed;
+        self.is_alone = is_next && self.pace.share() >= ALONE_SHARE;
         let has_lost = self.has_lost(context);
         let Some((from, requested)) = self.units(context.first, self.end_of(context)) else {
             return;
@@ -352,7 +363,7 @@ impl Stream {
             let each = window.max(requested - from).max(1);
             self.awaited = Some(Awaited { since: context.access.now, from, each });
         }
-        self.due_at = context.access.now.saturating_add(self.patience_ns(context));
+        self.due_at = context.access.now.saturating_add(self.patience_ns(from, context));
         self.seen_when_passed = tally.passed_pages;
     }
 
@@ -379,7 +390,11 @@ impl Stream {
         if units > 0 && (units >= awaited.each || waited_s >= cost.stall_s) {
             self.awaited = None;
             let accesses = (real(units) / real(awaited.each)).max(1.0);
-            waits.note(waited_s / accesses / cost.stall_s.max(f64::MIN_POSITIVE));
+            let waited = waited_s / accesses / cost.stall_s.max(f64::MIN_POSITIVE);
+            waits.note(waited);
+            if awaited.from > 0 {
+                self.own_waits.note(waited);
+            }
         }
     }
 
@@ -391,12 +406,15 @@ impl Stream {
         reads_all && cost.is_serial && cost.stall_units() > f64::from(KERNEL_WINDOW_PAGES)
     }
 
-    /// How long the reader may stay away before it counts as stopped: several times as long as the device takes to
-    /// bring what is ahead, and the reader to come to its mark. At the rate at which it waited for each unit, once is
-    /// enough.
-    fn patience_ns(&self, context: &AccessContext) -> Nanos {
+    /// How long the reader, now at unit `unit`, may stay away before it counts as stopped: several times as long as the
+    /// device takes to bring what is ahead, with an access for each window of its request, and the reader to come to its
+    /// mark. At the rate at which it waited for each unit, once is enough.
+    fn patience_ns(&self, unit: u64, context: &AccessContext) -> Nanos {
         let cost = self.unit_cost(context);
-        let device_s = cost.stall_s + real(self.frontier - self.reader) * cost.unit_s;
+        let windows =
+            self.requested().saturating_sub(unit) / u64::from(context.access.kernel_window.max(1));
+        let accesses = real(windows.max(1));
+        let device_s = accesses * cost.stall_s + real(self.frontier - self.reader) * cost.unit_s;
         let waiting_rate = if context.rules.have(Rule::Pace) { self.waiting_rate } else { 0.0 };
         let rate = (self.rate.known() / STOPPED_AFTER).max(waiting_rate);
         ((STOPPED_AFTER * device_s + self.units_to_mark() / rate) * 1e9) as Nanos
