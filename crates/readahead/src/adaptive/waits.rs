@@ -18,8 +18,8 @@ const PRIOR_WAITS: f64 = 0.5;
 const MOST: f64 = 0.25;
 
 /// The same for a reader that is alone. What it computes between its reads looks like a wait, too, so it takes more. A
-/// wider window would cost it something as well: where its file is in several places of a disk, the disk turns to the
-/// next place before it has read all of this one, and comes back.
+/// wider window would cost it something as well: at the end of a part of its file, a disk that orders its queue may read
+/// of the next part before it has read all of this one.
 const MOST_ALONE: f64 = 0.5;
 
 /// Accesses of forward streams of late: of all readers of a volume, or of one.

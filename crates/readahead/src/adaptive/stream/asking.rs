@@ -164,7 +164,7 @@ impl Stream {
     fn near_the_end_of_the_request(&self, context: &AccessContext) -> Option<u64> {
         let is_read_in_pieces = self.step == 1 && context.device.pages.is_serial;
         let unit = self.request.1.saturating_sub(MARK_PAGES);
-        // No piece is shorter than the kernel's window.
+        // The kernel reads at least its window at once, so it has requested what is left then, or does so now.
         let is_far = self.origin + unit >= context.first + u64::from(KERNEL_WINDOW_PAGES);
         (is_read_in_pieces && is_far && context.rules.have(Rule::Request)).then_some(unit)
     }

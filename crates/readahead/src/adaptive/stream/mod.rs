@@ -98,7 +98,7 @@ pub(super) struct Stream {
     awaited: Option<Awaited>,
     /// How long it has waited, except for the first access of its run: that one moves the head in any case.
     own_waits: Waits,
-    /// Nobody else has read since its reader was last seen, and few have before.
+    /// Nobody else was seen to read since its reader was last seen, and few were before.
     is_alone: bool,
     cause: Cause,
     asked_at: Nanos,
