@@ -10,6 +10,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
 
 use rustix::fs::{Advice, copy_file_range, fadvise, sendfile};
 use rustix::io::preadv;
@@ -35,14 +36,22 @@ pub(crate) const ALL: [Way; 8] = [
     (map, "mmap", 0, 101, 101),
 ];
 
-/// Whether a command that prints less than a pipe holds succeeds; and its standard output and error.
+/// Whether the command succeeds; and its standard output and error.
 pub(crate) fn run(command: &mut Command) -> (bool, String, String) {
     let mut child = Own::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    // A command that prints more than a pipe holds waits for who reads it.
+    let output = in_the_background(child.stdout.take().expect("piped"));
+    let error = in_the_background(child.stderr.take().expect("piped"));
     let has_succeeded = child.wait().expect("it ends").success();
-    let (mut output, mut error) = (String::new(), String::new());
-    child.stdout.take().expect("piped").read_to_string(&mut output).expect("text");
-    child.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
-    (has_succeeded, output, error)
+    (has_succeeded, output.join().expect("text"), error.join().expect("text"))
+}
+
+fn in_the_background(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).expect("text");
+        text
+    })
 }
 
 /// `None` where that program is not installed.
