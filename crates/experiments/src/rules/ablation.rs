@@ -3,7 +3,7 @@
 use readahead::adaptive::{Rule, Rules};
 use sim::MachineSpec;
 
-use super::workloads::{Workload, headers, long_requests, runs};
+use super::workloads::{Workload, announced, headers, long_requests, runs};
 use super::{Parameters, time_under};
 use crate::experiment::{Experiment, ExperimentError};
 use crate::side_by_side::side_by_side;
@@ -37,7 +37,10 @@ pub(super) fn ablate(
         ("field", field::costs_with_rules(&all, &mut |share| progress(share / 2.0))?),
         ("demo", demo::costs_with_rules(&all, &mut |share| progress(0.5 + share / 4.0))?),
         ("runs", costs_of(experiment, &runs(total), &all)?),
-        ("requests", costs_of(experiment, &[long_requests(), headers()].concat(), &all)?),
+        (
+            "requests",
+            costs_of(experiment, &[long_requests(), headers(), announced()].concat(), &all)?,
+        ),
     ];
     progress(1.0);
     let (mut figures, mut described, mut not_worth_it) = (Vec::new(), Vec::new(), Vec::new());

@@ -4,11 +4,11 @@ mod ablation;
 mod candidates;
 mod workloads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use candidates::{COLUMNS, Contest};
-use readahead::Adaptive;
 use readahead::adaptive::{Limits, Rules};
+use readahead::{Adaptive, Hint};
 use serde::Deserialize;
 use sim::{Bowwave, Listed, Machine, MachineError, MachineSpec, OnTop, Op};
 use workloads::Workload;
@@ -138,11 +138,17 @@ fn time_under(
     let mut processes = Vec::new();
     for reads in &workload.readers {
         let (opens, compute) = (opens.clone(), workload.compute);
+        let files: BTreeSet<usize> = reads.iter().map(|(file, _)| *file).collect();
+        let advice = workload.advice;
+        let announced: Vec<Op> = match advice {
+            Hint::Normal => Vec::new(),
+            _ => files.into_iter().map(|file| Op::Advise { open: opens[file], advice }).collect(),
+        };
         let ops = reads.clone().into_iter().flat_map(move |(file, (at, bytes))| {
             let read = Op::Read { open: opens[file], at, bytes };
             [Some(read), (compute > 0).then_some(Op::Compute { ns: compute })]
         });
-        processes.push(machine.spawn(0, Listed(ops.flatten())));
+        processes.push(machine.spawn(0, Listed(announced.into_iter().chain(ops.flatten()))));
     }
     machine.run();
     Ok(processes.into_iter().map(|process| machine.outcome(process).ended).max().unwrap_or(0))

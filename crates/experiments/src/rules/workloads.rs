@@ -1,7 +1,8 @@
-//! The workloads for the rules: runs, runs of pieces, clusters of random reads, long requests, and headers of archives.
+//! The workloads for the rules: runs, runs of pieces, clusters of random reads, long requests, headers of archives,
+//! and readers that announce that they read sequentially.
 
 use patterns::order::{Read, backward, forward, stride};
-use readahead::Nanos;
+use readahead::{Hint, Nanos};
 use sim::scripts::random::Random;
 use sim::scripts::sizes::Sizes;
 
@@ -38,6 +39,12 @@ const ARCHIVE: u64 = 64 * M;
 /// Bytes that a program reads for one header.
 const HEADER: u64 = 8 * K;
 
+/// Bytes of a file that a program reads after it has announced that.
+const ANNOUNCED: u64 = 8 * M;
+
+/// Bytes that such a program reads at once, as `cat` does.
+const CHUNK: u64 = 128 * K;
+
 /// Number of readers in workloads with several.
 const READERS: u64 = 4;
 
@@ -51,6 +58,8 @@ pub(super) struct Workload {
     pub(super) readers: Vec<Vec<(usize, Read)>>,
     /// Computing time after each read.
     pub(super) compute: Nanos,
+    /// What the readers announce first.
+    pub(super) advice: Hint,
 }
 
 /// The distribution of run lengths.
@@ -119,6 +128,7 @@ pub(super) fn runs(total: u64) -> Vec<Workload> {
                 files: Vec::new(),
                 readers: Vec::new(),
                 compute,
+                advice: Hint::Normal,
             };
             for seed in 0..readers {
                 let bytes = total / readers;
@@ -200,6 +210,7 @@ pub(super) fn sparse_runs(total: u64) -> Vec<Workload> {
                 files: vec![size],
                 readers: vec![reads.map(|read| (0, read)).collect()],
                 compute: 0,
+                advice: Hint::Normal,
             });
         }
     }
@@ -236,6 +247,7 @@ pub(super) fn clusters(total: u64) -> Vec<Workload> {
                 files: vec![size],
                 readers: vec![reads],
                 compute: 0,
+                advice: Hint::Normal,
             });
         }
     }
@@ -253,6 +265,7 @@ pub(super) fn long_requests() -> Vec<Workload> {
             files: vec![size],
             readers: vec![starts.into_iter().map(|at| (0, (at, bytes))).collect()],
             compute: 0,
+            advice: Hint::Normal,
         }
     };
     let whole = |bytes: u64| Workload {
@@ -260,6 +273,7 @@ pub(super) fn long_requests() -> Vec<Workload> {
         files: vec![bytes; (TOTAL_WHOLE / bytes) as usize],
         readers: vec![(0..(TOTAL_WHOLE / bytes) as usize).map(|file| (file, (0, bytes))).collect()],
         compute: 0,
+        advice: Hint::Normal,
     };
     let section = |bytes: u64| {
         let scattered = of(bytes);
@@ -295,6 +309,7 @@ pub(super) fn headers() -> Vec<Workload> {
             files: vec![ARCHIVE + APART],
             readers: vec![reads],
             compute: 0,
+            advice: Hint::Normal,
         }
     };
     [16 * K, 64 * K, 256 * K]
@@ -303,14 +318,29 @@ pub(super) fn headers() -> Vec<Workload> {
         .collect()
 }
 
+/// Several readers at once, as many `cat`. Each announces that it reads its file sequentially.
+pub(super) fn announced() -> Vec<Workload> {
+    let of = |readers: usize| {
+        let reads = |file| (0..ANNOUNCED / CHUNK).map(move |i| (file, (i * CHUNK, CHUNK)));
+        Workload {
+            name: format!("announced by {readers}"),
+            files: vec![ANNOUNCED; readers],
+            readers: (0..readers).map(|file| reads(file).collect()).collect(),
+            compute: 0,
+            advice: Hint::Sequential,
+        }
+    };
+    [1, 4, 16].map(of).to_vec()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_read_lies_inside_its_file() {
-        for workload in [runs(M), sparse_runs(M), clusters(M), long_requests(), headers()].concat()
-        {
+        let requests = [long_requests(), headers(), announced()].concat();
+        for workload in [runs(M), sparse_runs(M), clusters(M), requests].concat() {
             let mut reads = workload.readers.iter().flatten();
             let is_inside =
                 |(file, (at, bytes)): &(usize, Read)| at + bytes <= workload.files[*file];
