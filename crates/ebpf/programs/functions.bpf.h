@@ -39,7 +39,7 @@ static long see_part(u64 number, void *data)
 	struct long_read *read = data;
 	u64 last = read->first + PART_PAGES - 1;
 
-	on_access(read->mapping, read->first, last < read->last ? last : read->last, 0);
+	on_access(read->mapping, read->first, last < read->last ? last : read->last, 0, true);
 	read->first += PART_PAGES;
 	return 0;
 }
@@ -85,7 +85,7 @@ int BPF_PROG(on_fault_call, struct vm_fault *fault)
 SEC("fentry/filemap_map_pages")
 int BPF_PROG(on_map_pages_call, struct vm_fault *fault, unsigned long first, unsigned long last)
 {
-	return on_access(fault->vma->vm_file->f_mapping, first, last, FLAG_MMAP);
+	return on_access(fault->vma->vm_file->f_mapping, first, last, FLAG_MMAP, false);
 }
 
 #endif

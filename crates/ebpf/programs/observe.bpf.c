@@ -360,7 +360,9 @@ static __always_inline bool may_carry_marks(u64 ino)
 	return marked_inodes[bit >> 6] & (1ULL << (bit & 63));
 }
 
-static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags)
+/* `is_done`: the access is over, so its reader has come to the mark at least. */
+static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags,
+				     bool is_done)
 {
 	struct inode *inode = mapping->host;
 	struct file_state *state;
@@ -383,6 +385,8 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	};
 	if (!take_mark(&touch))
 		return 0;
+	if (is_done && first < touch.taken.first)
+		first = touch.taken.first;
 	event = begin_event(inode, &key, first, last, bpf_ktime_get_ns());
 	if (!event)
 		return 0;
@@ -397,13 +401,13 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 SEC("tp_btf/mm_filemap_get_pages")
 int BPF_PROG(on_get_pages, struct address_space *mapping, unsigned long first, unsigned long last)
 {
-	return on_access(read_only(mapping), first, last, 0);
+	return on_access(read_only(mapping), first, last, 0, false);
 }
 
 SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(on_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
 {
-	return on_access(read_only(mapping), first, last, FLAG_MMAP);
+	return on_access(read_only(mapping), first, last, FLAG_MMAP, false);
 }
 
 /* Notes a fault on a page that is in the cache. If the page carries the kernel's mark, the mark is reported next, and

@@ -14,12 +14,12 @@ const PRIOR_WAITS: f64 = 0.5;
 
 /// The share of an access that readers must wait, on average, for the next access to count as one. A quarter: where
 /// several read, a disk that queues requests serves a few windows of one before it turns to the next, and a wider window
-/// saves what it then waits. For a reader that is alone a wider window costs next to nothing.
+/// saves what it then waits.
 const MOST: f64 = 0.25;
 
-/// The same for a reader that is alone. What it computes between its reads looks like a wait, too, so it takes more. A
-/// wider window would cost it something as well: at the end of a part of its file, a disk that orders its queue may read
-/// of the next part before it has read all of this one.
+/// The same for a reader that is alone, whose waits say more than that others wait. What it computes between its reads
+/// looks like a wait, too. A half: a wider window must save more than it costs at the end of a part of a file, where a
+/// disk that orders its queue may read some of the next part first.
 const MOST_ALONE: f64 = 0.5;
 
 /// Accesses of forward streams of late: of all readers of a volume, or of one.
@@ -44,13 +44,17 @@ impl Waits {
     /// from the start go on to the end.
     pub(super) fn are_due(&self, is_from_the_start: bool) -> bool {
         let expected = if is_from_the_start { PRIOR_WAITS } else { 0.0 };
-        self.waited + expected >= MOST * (self.waits + PRIOR_WAITS)
+        self.are_more_than(MOST, expected)
     }
 
-    /// The same for a reader that is alone, of which these are the waits. Until it was seen to wait, that is expected
-    /// not to happen.
+    /// The same for a reader that is alone, from its own waits. No wait is expected until one was seen.
     pub(super) fn are_due_alone(&self) -> bool {
-        self.waited >= MOST_ALONE * (self.waits + PRIOR_WAITS)
+        self.are_more_than(MOST_ALONE, 0.0)
+    }
+
+    /// Whether readers wait for this share of an access or more in the mean, where `expected` was waited in the prior.
+    fn are_more_than(&self, share: f64, expected: f64) -> bool {
+        self.waited + expected >= share * (self.waits + PRIOR_WAITS)
     }
 }
 

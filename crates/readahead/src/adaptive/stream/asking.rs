@@ -159,13 +159,16 @@ impl Stream {
         if rest > 0 && context.rules.have(Rule::Request) { window.min(rest) } else { window }
     }
 
-    /// The unit that the reader must have come to before more is asked for, if it is in a long request. The kernel
-    /// reads such a request in pieces. On a disk, what is asked for beyond it would come between them.
+    /// The unit that the reader must have come to before more is asked for, if it is in a long request of which nothing
+    /// was asked for. The kernel reads such a request in pieces. On a disk, what is asked for beyond it would come
+    /// between them.
     fn near_the_end_of_the_request(&self, context: &AccessContext) -> Option<u64> {
-        let is_read_in_pieces = self.step == 1 && context.device.pages.is_serial;
+        let is_the_kernels = self.step == 1 && self.frontier == self.reader;
+        let is_read_in_pieces = is_the_kernels && context.device.pages.is_serial;
         let unit = self.request.1.saturating_sub(MARK_PAGES);
-        // The kernel reads at least its window at once, so it has requested what is left then, or does so now.
-        let is_far = self.origin + unit >= context.first + u64::from(KERNEL_WINDOW_PAGES);
+        // The kernel reads at least a window at once, so it has nearly all of the rest then.
+        let window = context.access.kernel_window.max(KERNEL_WINDOW_PAGES);
+        let is_far = self.origin + unit >= context.first + u64::from(window);
         (is_read_in_pieces && is_far && context.rules.have(Rule::Request)).then_some(unit)
     }
 

@@ -49,7 +49,8 @@ const STOPPED_AFTER: f64 = 4.0;
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
 const SMALLEST_CAP_UNITS: u64 = 4;
 
-/// A reader that passes at least this share of all pages may be alone. Of two that keep step, each passes half.
+/// A reader that passes at least this share of all pages may be alone: halfway between one of two readers that keep
+/// step, and the only one.
 const ALONE_SHARE: f64 = 0.75;
 
 /// Pages that a reader waits for.
@@ -96,9 +97,10 @@ pub(super) struct Stream {
     ended: Option<u64>,
     /// What its reader waits for.
     awaited: Option<Awaited>,
-    /// How long it has waited, except for the first access of its run: that one moves the head in any case.
+    /// How long its reader has waited of late. The first access of its run does not count: that one moves the head in
+    /// any case.
     own_waits: Waits,
-    /// Nobody else was seen to read since its reader was last seen, and few were before.
+    /// No other stream has passed a page since this one was last seen, and this one passes most of all pages.
     is_alone: bool,
     cause: Cause,
     asked_at: Nanos,
@@ -406,18 +408,26 @@ impl Stream {
         reads_all && cost.is_serial && cost.stall_units() > f64::from(KERNEL_WINDOW_PAGES)
     }
 
-    /// How long the reader, now at unit `unit`, may stay away before it counts as stopped: several times as long as the
-    /// device takes to bring what is ahead, with an access for each window of its request, and the reader to come to its
-    /// mark. At the rate at which it waited for each unit, once is enough.
+    /// How long the reader, now at unit `unit`, may stay away before it counts as stopped. The device has to transfer
+    /// its request and what is ahead, and the reader has to come to its mark; several times as long is allowed for that.
+    /// At the rate at which it waited for each unit, once is enough.
     fn patience_ns(&self, unit: u64, context: &AccessContext) -> Nanos {
         let cost = self.unit_cost(context);
-        let windows =
-            self.requested().saturating_sub(unit) / u64::from(context.access.kernel_window.max(1));
-        let accesses = real(windows.max(1));
-        let device_s = accesses * cost.stall_s + real(self.frontier - self.reader) * cost.unit_s;
+        let units = self.frontier.max(self.requested()).saturating_sub(unit);
+        let device_s = self.accesses(unit, context) * cost.stall_s + real(units) * cost.unit_s;
         let waiting_rate = if context.rules.have(Rule::Pace) { self.waiting_rate } else { 0.0 };
         let rate = (self.rate.known() / STOPPED_AFTER).max(waiting_rate);
         ((STOPPED_AFTER * device_s + self.units_to_mark() / rate) * 1e9) as Nanos
+    }
+
+    /// The accesses that the rest of its request may cost, from unit `unit`. Others may come between the windows in which
+    /// the kernel reads it. Where accesses overlap, so do these.
+    fn accesses(&self, unit: u64, context: &AccessContext) -> f64 {
+        if !context.device.pages.is_serial {
+            return 1.0;
+        }
+        let rest = self.requested().saturating_sub(unit);
+        real(rest.div_ceil(u64::from(context.access.kernel_window.max(1))).max(1))
     }
 
     /// Whether its reader should have been seen again by now.
