@@ -85,7 +85,8 @@ pub struct Access {
     pub page: u64,
     /// Pages left in the request, from `page` on; at least 1.
     pub request_pages: u32,
-    /// The page touched before it through the same open file, if known.
+    /// The page touched before it through the same open file, if known. Of a mark that was touched by a read that is
+    /// over, the last page of that read.
     pub previous: Option<u64>,
     /// Size of the file in bytes.
     pub file_bytes: u64,

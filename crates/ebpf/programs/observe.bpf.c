@@ -360,9 +360,9 @@ static __always_inline bool may_carry_marks(u64 ino)
 	return marked_inodes[bit >> 6] & (1ULL << (bit & 63));
 }
 
-/* `is_done`: the access is over, so its reader has come to the mark at least. */
+/* `is_over`: the reader has come to `last`. */
 static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags,
-				     bool is_done)
+				     bool is_over)
 {
 	struct inode *inode = mapping->host;
 	struct file_state *state;
@@ -385,12 +385,12 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	};
 	if (!take_mark(&touch))
 		return 0;
-	if (is_done && first < touch.taken.first)
-		first = touch.taken.first;
 	event = begin_event(inode, &key, first, last, bpf_ktime_get_ns());
 	if (!event)
 		return 0;
 	event->kind = EVENT_MARK;
+	if (is_over)
+		event->previous = last;
 	event->mark_first = touch.taken.first;
 	event->mark_last = touch.taken.last;
 	event->flags = flags;

@@ -71,7 +71,8 @@ pub struct Access<T = Trigger> {
     /// Pages left in this request, from `page` on; at least 1.
     pub request: u32,
     /// The page touched before this one through the same open file, if known. The kernel tells where a read ended: if
-    /// that is the end of a page, live accesses give the page behind.
+    /// that is the end of a page, live accesses give the page behind. Of a mark that was touched by a read that is over
+    /// when it is reported (before Linux 6.12), this is the last page of that read.
     pub previous: Option<Page>,
     /// Why the policy is asked.
     pub trigger: T,
@@ -85,6 +86,14 @@ pub struct Access<T = Trigger> {
     pub kernel_window: u32,
     /// When it happened.
     pub now: Nanos,
+}
+
+impl Access {
+    /// Whether the read that has touched this mark is over.
+    pub fn is_over(&self) -> bool {
+        let last = self.end() - 1;
+        self.trigger == Trigger::Mark && self.request > 1 && self.previous == Some(last)
+    }
 }
 
 impl<T> Access<T> {

@@ -162,6 +162,17 @@ fn on_a_disk_nothing_beyond_a_long_request_is_read_ahead_before_its_reader_comes
     }
 }
 
+#[test]
+fn on_a_disk_the_next_window_is_read_when_a_read_that_has_touched_its_mark_is_over() {
+    for pages in [64, 256] {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        machine.sees_when_over = true;
+        machine.page_ns = WAITING_NS;
+        machine.scan(1, 0, 20_000, pages);
+        assert!(machine.policy.tally().asked_pages > 18_000, "{:?}", machine.trace());
+    }
+}
+
 /// A mark near the end of the request would be set too late: the program copies what is in memory within microseconds.
 #[test]
 fn on_a_disk_the_next_window_is_read_as_soon_as_it_is_due_if_the_request_is_ahead() {
@@ -191,7 +202,7 @@ fn on_a_disk_who_is_alone_is_left_to_the_kernel_until_it_waits() {
         machine.policy.tally().asked_pages
     };
     assert!(
-        asked(0.4, false) < 200,
+        (1..200).contains(&asked(0.4, false)),
         "it may compute for that long: the first window, and no other"
     );
     assert!(asked(0.4, true) > 10_000, "the head moves between the two");

@@ -39,7 +39,7 @@ pub(crate) const ALL: [Way; 8] = [
 /// Whether the command succeeds; and its standard output and error.
 pub(crate) fn run(command: &mut Command) -> (bool, String, String) {
     let mut child = Own::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-    // A command that prints more than a pipe holds waits for who reads it.
+    // A command that prints more than a pipe holds waits until somebody reads.
     let output = in_the_background(child.stdout.take().expect("piped"));
     let error = in_the_background(child.stderr.take().expect("piped"));
     let has_succeeded = child.wait().expect("it ends").success();

@@ -39,7 +39,7 @@ const ARCHIVE: u64 = 64 * M;
 /// Bytes that a program reads for one header.
 const HEADER: u64 = 8 * K;
 
-/// Bytes of a file that a program reads after it has announced that.
+/// Bytes of a file whose reader announces sequential reading.
 const ANNOUNCED: u64 = 8 * M;
 
 /// Bytes that such a program reads at once, as `cat` does.
@@ -318,7 +318,7 @@ pub(super) fn headers() -> Vec<Workload> {
         .collect()
 }
 
-/// Several readers at once, as many `cat`. Each announces that it reads its file sequentially.
+/// One reader or several at once, each like a `cat` of its own file: it announces sequential reading.
 pub(super) fn announced() -> Vec<Workload> {
     let of = |readers: usize| {
         let reads = |file| (0..ANNOUNCED / CHUNK).map(move |i| (file, (i * CHUNK, CHUNK)));

@@ -17,9 +17,9 @@ const PRIOR_WAITS: f64 = 0.5;
 /// saves what it then waits.
 const MOST: f64 = 0.25;
 
-/// The same for a reader that is alone, whose waits say more than that others wait. What it computes between its reads
-/// looks like a wait, too. A half: a wider window must save more than it costs at the end of a part of a file, where a
-/// disk that orders its queue may read some of the next part first.
+/// The same for a reader that is alone. What it computes between two reads looks like a wait, too. A half: a wider window
+/// must save more than it costs at the end of a part of a file, where a disk that orders its queue may read some of the
+/// next part first.
 const MOST_ALONE: f64 = 0.5;
 
 /// Accesses of forward streams of late: of all readers of a volume, or of one.
@@ -44,16 +44,16 @@ impl Waits {
     /// from the start go on to the end.
     pub(super) fn are_due(&self, is_from_the_start: bool) -> bool {
         let expected = if is_from_the_start { PRIOR_WAITS } else { 0.0 };
-        self.are_more_than(MOST, expected)
+        self.reach(MOST, expected)
     }
 
     /// The same for a reader that is alone, from its own waits. No wait is expected until one was seen.
     pub(super) fn are_due_alone(&self) -> bool {
-        self.are_more_than(MOST_ALONE, 0.0)
+        self.reach(MOST_ALONE, 0.0)
     }
 
-    /// Whether readers wait for this share of an access or more in the mean, where `expected` was waited in the prior.
-    fn are_more_than(&self, share: f64, expected: f64) -> bool {
+    /// Whether readers wait for this share of an access or more in the mean. The prior assumes a wait of `expected`.
+    fn reach(&self, share: f64, expected: f64) -> bool {
         self.waited + expected >= share * (self.waits + PRIOR_WAITS)
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Machine {
     pub(crate) page_ns: u64,
     /// How many pages ahead of a read in progress its marks are seen.
     pub(crate) sees_ahead: u64,
+    /// As before Linux 6.12, the marks of a read are seen when it is over.
+    pub(crate) sees_when_over: bool,
     pub(crate) file_pages: u64,
     previous: BTreeMap<u64, Page>,
     plan: Plan,
@@ -48,6 +50,7 @@ impl Machine {
             kernel_window,
             page_ns: 1_000,
             sees_ahead: 0,
+            sees_when_over: false,
             file_pages,
             previous: BTreeMap::new(),
             plan: Plan::new(),
@@ -61,6 +64,10 @@ impl Machine {
         let end = (start + pages).min(self.file_pages);
         for page in start..end {
             self.use_page(open_file, page, (end - page) as u32, Via::Read, Hint::Normal);
+        }
+        if self.sees_when_over && self.takes_mark(start..end) {
+            let over = self.access(open_file, start, (end - start) as u32, Trigger::Mark);
+            self.ask(over);
         }
     }
 
@@ -86,8 +93,8 @@ impl Machine {
         self.now += 100_000_000;
     }
 
-    fn use_page(&mut self, open_file: u64, page: Page, request: u32, via: Via, hint: Hint) {
-        let access = |trigger| Access {
+    fn access(&self, open_file: u64, page: Page, request: u32, trigger: Trigger) -> Access {
+        Access {
             file: FileId(1),
             volume: VolumeId(1),
             open_file: OpenFileId(open_file),
@@ -95,12 +102,21 @@ impl Machine {
             request,
             previous: self.previous.get(&open_file).copied(),
             trigger,
-            via,
-            hint,
+            via: Via::Read,
+            hint: Hint::Normal,
             file_pages: self.file_pages,
             kernel_window: self.kernel_window,
             now: self.now,
-        };
+        }
+    }
+
+    fn takes_mark(&mut self, pages: Range<Page>) -> bool {
+        pages.filter(|page| self.cache.take_mark(*page)).count() > 0
+    }
+
+    fn use_page(&mut self, open_file: u64, page: Page, request: u32, via: Via, hint: Hint) {
+        let access =
+            |trigger| Access { via, hint, ..self.access(open_file, page, request, trigger) };
         let (absent, marked) = (access(Trigger::Absent), access(Trigger::Mark));
         if !self.cache.is_cached(page) {
             self.ask(absent);
@@ -108,8 +124,8 @@ impl Machine {
         if !self.cache.is_cached(page) {
             (page..page + u64::from(request)).for_each(|page| self.cache.insert(page));
         }
-        let seen = page..=page + self.sees_ahead.min(u64::from(request) - 1);
-        if seen.into_iter().filter(|page| self.cache.take_mark(*page)).count() > 0 {
+        let seen = page..page + 1 + self.sees_ahead.min(u64::from(request) - 1);
+        if !self.sees_when_over && self.takes_mark(seen) {
             self.ask(marked);
         }
         self.previous.insert(open_file, page);

@@ -159,11 +159,12 @@ impl Stream {
         if rest > 0 && context.rules.have(Rule::Request) { window.min(rest) } else { window }
     }
 
-    /// The unit that the reader must have come to before more is asked for, if it is in a long request of which nothing
-    /// was asked for. The kernel reads such a request in pieces. On a disk, what is asked for beyond it would come
-    /// between them.
+    /// The unit that the reader must have come to before more is asked for, if it is in a long request of which a part
+    /// was not asked for. The kernel reads that in pieces. On a disk, what is asked for beyond it would come between
+    /// them.
     fn near_the_end_of_the_request(&self, context: &AccessContext) -> Option<u64> {
-        let is_the_kernels = self.step == 1 && self.frontier == self.reader;
+        let is_in_progress = self.step == 1 && !context.access.is_over();
+        let is_the_kernels = is_in_progress && self.first_unasked < self.request.1;
         let is_read_in_pieces = is_the_kernels && context.device.pages.is_serial;
         let unit = self.request.1.saturating_sub(MARK_PAGES);
         // The kernel reads at least a window at once, so it has nearly all of the rest then.

@@ -49,8 +49,8 @@ const STOPPED_AFTER: f64 = 4.0;
 /// Thrashing never shrinks a window below 16 KiB, the kernel's own smallest.
 const SMALLEST_CAP_UNITS: u64 = 4;
 
-/// A reader that passes at least this share of all pages may be alone: halfway between one of two readers that keep
-/// step, and the only one.
+/// A reader that passes at least this share of all pages may be alone. Of two that keep step, each passes half; the only
+/// one passes all. This is halfway.
 const ALONE_SHARE: f64 = 0.75;
 
 /// Pages that a reader waits for.
@@ -74,6 +74,8 @@ pub(super) struct Stream {
     reader: u64,
     /// The units of its last request: `[from, to)`.
     request: (u64, u64),
+    /// The first unit of that request, or behind it, that was not asked for when it began.
+    first_unasked: u64,
     /// The logarithm of `reader`. It is computed when `reader` changes, since the next decision begins with it.
     log_length: LogLength,
     /// First unit not asked for.
@@ -158,6 +160,7 @@ impl Stream {
             grain: 1,
             reader: run,
             request: (0, 0),
+            first_unasked: 0,
             log_length: LogLength::of(run),
             frontier: run,
             at_the_end: false,
@@ -328,6 +331,7 @@ impl Stream {
         // A later piece or mark of the same request does not begin another one.
         if requested != self.request.1 || from < self.request.0 {
             self.request = (from, requested);
+            self.first_unasked = self.frontier;
         }
         // Marks carry no advice.
         if context.access.trigger == Trigger::Absent {
@@ -409,25 +413,18 @@ impl Stream {
     }
 
     /// How long the reader, now at unit `unit`, may stay away before it counts as stopped. The device has to transfer
-    /// its request and what is ahead, and the reader has to come to its mark; several times as long is allowed for that.
-    /// At the rate at which it waited for each unit, once is enough.
+    /// its request and what is ahead. Where its request was not asked for, each window of the kernel may cost an access.
+    /// Then the reader has to come to its mark. Several times as long is allowed. At the rate at which it waited for
+    /// each unit, once is enough.
     fn patience_ns(&self, unit: u64, context: &AccessContext) -> Nanos {
         let cost = self.unit_cost(context);
         let units = self.frontier.max(self.requested()).saturating_sub(unit);
-        let device_s = self.accesses(unit, context) * cost.stall_s + real(units) * cost.unit_s;
+        let unasked = self.reader.saturating_sub(unit.max(self.first_unasked));
+        let accesses = unasked.div_ceil(u64::from(context.access.kernel_window.max(1))).max(1);
+        let device_s = real(accesses) * cost.stall_s + real(units) * cost.unit_s;
         let waiting_rate = if context.rules.have(Rule::Pace) { self.waiting_rate } else { 0.0 };
         let rate = (self.rate.known() / STOPPED_AFTER).max(waiting_rate);
         ((STOPPED_AFTER * device_s + self.units_to_mark() / rate) * 1e9) as Nanos
-    }
-
-    /// The accesses that the rest of its request may cost, from unit `unit`. Others may come between the windows in which
-    /// the kernel reads it. Where accesses overlap, so do these.
-    fn accesses(&self, unit: u64, context: &AccessContext) -> f64 {
-        if !context.device.pages.is_serial {
-            return 1.0;
-        }
-        let rest = self.requested().saturating_sub(unit);
-        real(rest.div_ceil(u64::from(context.access.kernel_window.max(1))).max(1))
     }
 
     /// Whether its reader should have been seen again by now.
