@@ -360,7 +360,7 @@ static __always_inline bool may_carry_marks(u64 ino)
 	return marked_inodes[bit >> 6] & (1ULL << (bit & 63));
 }
 
-/* `is_over`: the reader has come to `last`. */
+/* `is_over`: the access is reported when it is done, so a forward reader has come to `last` at least. */
 static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags,
 				     bool is_over)
 {
