@@ -27,7 +27,9 @@ impl<P: KernelPolicy> KernelPolicy for DropBehind2007<P> {
         let window = u64::from(access.kernel_window);
         let is_full =
             |action: &Action| matches!(action, Action::Read { pages, .. } if *pages == window);
-        if access.trigger == Trigger::Mark && window > 0 && plan.ahead.actions().iter().any(is_full)
+        if access.trigger == Trigger::Mark
+            && window > 0
+            && plan.ahead().actions().iter().any(is_full)
         {
             let pages = window.min(access.page);
             plan.demote(access.page - pages, pages);

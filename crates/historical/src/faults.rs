@@ -142,6 +142,6 @@ mod tests {
             faults.on_fault(&fault(page, previous, Trigger::Call), &Cached(false), &mut plan);
             faults.on_fault(&fault(page, previous, Trigger::Absent), &Cached(false), &mut plan);
         }
-        assert_eq!(plan.ahead.actions().len(), 110);
+        assert_eq!(plan.ahead().actions().len(), 110);
     }
 }

@@ -40,13 +40,13 @@ impl Chunk {
         cause: Cause,
         plan: &mut Plan,
     ) {
-        plan.ahead.read_within(self.start, self.pages, access.file_pages, cause);
+        plan.read(self.start, self.pages, access.file_pages, cause);
         let pages = self.pages.min(access.file_pages.saturating_sub(self.start));
         let Some(ahead) = self.pages.checked_sub(self.look_ahead) else {
             return;
         };
         if ahead < pages && !cache.is_cached(self.start + ahead) {
-            plan.ahead.mark(self.start + ahead, self.start + ahead);
+            plan.mark(self.start + ahead);
         }
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         let access = access(chunk.start, None, file_pages);
         let mut plan = Plan::new();
         chunk.submit(&access, &cache, Cause::Initial, &mut plan);
-        plan.ahead.actions().to_vec()
+        plan.ahead().actions().to_vec()
     }
 
     fn read(start: Page, pages: u64) -> Action {

@@ -38,7 +38,7 @@ pub use linux6::{Linux6, folio_order};
 pub use names::{NAMES, by_name, parameters_of};
 pub use none::NoReadAhead;
 pub use ondemand::{OnDemand, OnDemandRelease};
-pub use plan::{Plan, Range};
+pub use plan::{Asked, Plan, Range};
 pub use policy::KernelPolicy;
 pub use stock::{Stock, StockRelease};
 pub use v16::{AdaptiveV16, V16Parameters};

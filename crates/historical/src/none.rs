@@ -25,7 +25,7 @@ impl KernelPolicy for NoReadAhead {
             Via::Read => u64::from(access.request.max(1)),
             Via::Mmap => 1,
         };
-        plan.ahead.read_within(access.page, request, access.file_pages, Cause::Random);
+        plan.read(access.page, request, access.file_pages, Cause::Random);
     }
 
     fn forget_idle(&mut self, _now: Nanos, _idle: Nanos) {}

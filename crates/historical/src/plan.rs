@@ -1,6 +1,6 @@
 //! What the kernel's own read-ahead can request beyond what other policies can.
 
-use readahead::Page;
+use readahead::{Cause, Page};
 
 /// Pages of the current file, from `start` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,11 +11,30 @@ pub struct Range {
     pub pages: u64,
 }
 
+/// A read as the policy sized it, before it was cut to the file. Traces print `start+pages=new`, even if nothing is
+/// left to read because it is beyond the end or cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// First page requested.
+    pub start: Page,
+    /// Pages requested.
+    pub pages: u64,
+    /// Why.
+    pub cause: Cause,
+}
+
+impl Asked {
+    /// The number of these pages that are within a file of `file_pages`.
+    pub fn within(&self, file_pages: u64) -> u64 {
+        self.pages.min(file_pages.saturating_sub(self.start))
+    }
+}
+
 /// The plan of a kernel's policy.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Plan {
-    /// What to read ahead and which pages to mark. Executed first.
-    pub ahead: readahead::Plan,
+    ahead: readahead::Plan,
+    asked: Vec<Asked>,
     rescued: Option<Range>,
     demoted: Option<Range>,
     next_call: Option<Page>,
@@ -26,17 +45,50 @@ pub struct Plan {
 impl Plan {
     /// An empty plan. A plan allocates only here.
     pub fn new() -> Self {
-        Self::default()
+        Plan {
+            ahead: readahead::Plan::new(),
+            asked: Vec::with_capacity(readahead::Plan::CAPACITY),
+            rescued: None,
+            demoted: None,
+            next_call: None,
+            waits_for: None,
+            folio_order: 0,
+        }
     }
 
     /// Empties the plan.
     pub fn clear(&mut self) {
         self.ahead.clear();
+        self.asked.clear();
         self.rescued = None;
         self.demoted = None;
         self.next_call = None;
         self.waits_for = None;
         self.folio_order = 0;
+    }
+
+    /// Reads `[start, start + pages)`, cut to a file of `file_pages`. [`asked`](Self::asked) has it uncut.
+    pub fn read(&mut self, start: Page, pages: u64, file_pages: u64, cause: Cause) {
+        let asked = Asked { start, pages, cause };
+        if pages > 0 && self.asked.len() < readahead::Plan::CAPACITY {
+            self.asked.push(asked);
+        }
+        self.ahead.read(start, asked.within(file_pages), cause);
+    }
+
+    /// Appends a mark on a page.
+    pub fn mark(&mut self, page: Page) {
+        self.ahead.mark(page, page);
+    }
+
+    /// What to read ahead and which pages to mark. Executed first.
+    pub fn ahead(&self) -> &readahead::Plan {
+        &self.ahead
+    }
+
+    /// The reads of this plan as they were sized, in order.
+    pub fn asked(&self) -> &[Asked] {
+        &self.asked
     }
 
     /// Keeps `[start, start + pages)` from being reclaimed for another round.
@@ -89,5 +141,11 @@ impl Plan {
     /// log2 of the pages of the largest folio to read in.
     pub fn folio_order(&self) -> u32 {
         self.folio_order
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self::new()
     }
 }

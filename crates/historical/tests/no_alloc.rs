@@ -21,7 +21,7 @@ fn decide(policy: &mut dyn KernelPolicy, plan: &mut Plan) -> usize {
         };
         plan.clear();
         policy.on_access(&access(n, trigger), &view(n), plan);
-        actions += plan.ahead.actions().len();
+        actions += plan.ahead().actions().len();
     }
     actions
 }

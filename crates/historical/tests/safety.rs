@@ -28,7 +28,7 @@ fn answers(policy: &mut dyn KernelPolicy, accesses: &[(Access, Liar)]) -> Vec<Ve
     let answer = |(access, view): &(Access, Liar)| {
         plan.clear();
         policy.on_access(access, view, &mut plan);
-        plan.ahead.actions().to_vec()
+        plan.ahead().actions().to_vec()
     };
     accesses.iter().map(answer).collect()
 }
@@ -131,8 +131,8 @@ proptest! {
         for (access, view) in &accesses {
             plan.clear();
             policy.on_access(access, view, &mut plan);
-            let asked = plan.ahead.asked().iter().map(|asked| asked.within(access.file_pages));
-            prop_assert_eq!(plan.ahead.pages(), asked.sum::<u64>());
+            let asked = plan.asked().iter().map(|asked| asked.within(access.file_pages));
+            prop_assert_eq!(plan.ahead().pages(), asked.sum::<u64>());
         }
     }
 

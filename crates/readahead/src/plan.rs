@@ -80,30 +80,10 @@ pub enum Action {
     KernelWindow { pages: u32 },
 }
 
-/// A read as the policy sized it, before it was cut to the file. Traces print `start+pages=new`, even if nothing is
-/// left to read because it is beyond the end or cached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// First page requested.
-    pub start: Page,
-    /// Pages requested.
-    pub pages: u64,
-    /// Why.
-    pub cause: Cause,
-}
-
-impl Asked {
-    /// The number of these pages that are within a file of `file_pages`.
-    pub fn within(&self, file_pages: u64) -> u64 {
-        self.pages.min(file_pages.saturating_sub(self.start))
-    }
-}
-
 /// A short list of actions with a fixed capacity, so that deciding never allocates.
 #[derive(Debug)]
 pub struct Plan {
     actions: Vec<Action>,
-    asked: Vec<Asked>,
     is_recognised: bool,
     whole_request: Option<u32>,
     wider_window: Option<u32>,
@@ -117,7 +97,6 @@ impl Plan {
     pub fn new() -> Self {
         Plan {
             actions: Vec::with_capacity(Self::CAPACITY),
-            asked: Vec::with_capacity(Self::CAPACITY),
             is_recognised: false,
             whole_request: None,
             wider_window: None,
@@ -127,7 +106,6 @@ impl Plan {
     /// Empties the plan.
     pub fn clear(&mut self) {
         self.actions.clear();
-        self.asked.clear();
         self.is_recognised = false;
         self.whole_request = None;
         self.wider_window = None;
@@ -179,24 +157,9 @@ impl Plan {
 
     /// Appends a read of `[start, start + pages)` unless it is empty.
     pub fn read(&mut self, start: Page, pages: u64, cause: Cause) {
-        self.read_within(start, pages, u64::MAX, cause);
-    }
-
-    /// The same, cut to a file of `file_pages`. [`asked`](Self::asked) has it uncut.
-    pub fn read_within(&mut self, start: Page, pages: u64, file_pages: u64, cause: Cause) {
-        let asked = Asked { start, pages, cause };
-        if pages > 0 && self.asked.len() < Self::CAPACITY {
-            self.asked.push(asked);
-        }
-        let pages = asked.within(file_pages);
         if pages > 0 {
             self.push(Action::Read { start, pages, cause });
         }
-    }
-
-    /// The reads of this plan as they were sized, in order.
-    pub fn asked(&self) -> &[Asked] {
-        &self.asked
     }
 
     /// Appends a mark on `[first, last]`.

@@ -140,20 +140,6 @@ proptest! {
             (0..seconds).for_each(|_| machine.wait_a_second());
         }
     }
-
-    #[test]
-    fn what_is_read_is_what_was_asked_cut_to_the_file(
-        accesses in accesses(&TRIGGERS),
-    ) {
-        let mut policy = policies::adaptive();
-        let mut plan = Plan::new();
-        for (access, view) in &accesses {
-            plan.clear();
-            policy.on_access(access, view, &mut plan);
-            let asked = plan.asked().iter().map(|asked| asked.within(access.file_pages));
-            prop_assert_eq!(plan.pages(), asked.sum::<u64>());
-        }
-    }
 }
 
 // Reading a whole file through a modelled page cache takes longer.

@@ -15,7 +15,8 @@
 //! | `readahead_eof`    | `to_the_end`      | a chunk reached the end of its file                      |
 
 use derive_more::Add;
-use readahead::{Asked, Cause, Page};
+use historical::Asked;
+use readahead::{Cause, Page};
 
 /// One row: totals of a cause.
 #[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq)]

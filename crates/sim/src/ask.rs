@@ -1,7 +1,7 @@
 //! Calls policies: what they learn of an access, and how their answers are carried out and counted.
 
-use historical::Range;
-use readahead::{Access, Action, Asked, Cause, FileId, Nanos, OpenFileId, Page, Via, VolumeId};
+use historical::{Asked, Range};
+use readahead::{Access, Action, Cause, FileId, Nanos, OpenFileId, Page, Via, VolumeId};
 
 use crate::account::Decision;
 use crate::cache::Flags;
@@ -49,13 +49,13 @@ impl Machine {
         }
         reading.waits_for = self.plan.waits_for().or(reading.waits_for);
         let open = &mut self.opens[reading.open as usize];
-        open.kernel_read = window_of(self.plan.ahead.asked()).unwrap_or(open.kernel_read);
-        if let Some(cause) = open.kernel_asked.next(self.plan.ahead.asked(), access.file_pages) {
+        open.kernel_read = window_of(self.plan.asked()).unwrap_or(open.kernel_read);
+        if let Some(cause) = open.kernel_asked.next(self.plan.asked(), access.file_pages) {
             self.matrix.row_mut(cause).shrinks += 1;
         }
         let (mut asked, mut brought) = (0, 0);
-        for index in 0..self.plan.ahead.actions().len() {
-            match self.plan.ahead.actions()[index] {
+        for index in 0..self.plan.ahead().actions().len() {
+            match self.plan.ahead().actions()[index] {
                 Action::Read { start, pages, cause } => {
                     self.note_beyond(file, start, &mut asked);
                     let behalf = Behalf { process: number, reader: number };
@@ -66,7 +66,7 @@ impl Machine {
                     let decision = Decision {
                         file,
                         start,
-                        asked: self.plan.ahead.asked()[asked].pages,
+                        asked: self.plan.asked()[asked].pages,
                         read,
                         cause,
                     };
@@ -96,7 +96,7 @@ impl Machine {
     /// Notes the chunks from number `asked` on that are wholly beyond the end of the file, up to the one that is read
     /// from `next` on.
     fn note_beyond(&mut self, file: u32, next: Page, asked: &mut usize) {
-        while let Some(chunk) = self.plan.ahead.asked().get(*asked).copied() {
+        while let Some(chunk) = self.plan.asked().get(*asked).copied() {
             if chunk.start == next || chunk.within(self.cache.file(file).pages()) > 0 {
                 return;
             }

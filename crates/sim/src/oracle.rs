@@ -18,8 +18,8 @@
 
 use std::collections::VecDeque;
 
-use historical::{Access, KernelPolicy, KernelView, Trigger};
-use readahead::{Cause, DeviceCost, Nanos, Page, Plan};
+use historical::{Access, KernelPolicy, KernelView, Plan, Trigger};
+use readahead::{Cause, DeviceCost, Nanos, Page};
 
 /// Slots of a plan that are kept free for its mark.
 const MARKS: usize = 1;
@@ -95,8 +95,7 @@ impl KernelPolicy for Oracle {
         "oracle"
     }
 
-    fn on_access(&mut self, access: &Access, cache: &dyn KernelView, plan: &mut historical::Plan) {
-        let plan = &mut plan.ahead;
+    fn on_access(&mut self, access: &Access, cache: &dyn KernelView, plan: &mut Plan) {
         let Some(trace) = self.files.get_mut(access.file.0 as usize) else { return };
         if !trace.find(access.page) {
             return;
@@ -109,7 +108,7 @@ impl KernelPolicy for Oracle {
             trace.pages_ahead = 0;
         }
         let gap = if self.bridges { bridged_pages(&cache.cost()) } else { 0 };
-        while plan.spare() > MARKS {
+        while plan.ahead().spare() > MARKS {
             if trace.batch.is_empty() {
                 let ahead = trace.pages_ahead;
                 let is_due = ahead == 0 || ahead + self.batch_pages <= self.ahead_pages;
@@ -118,7 +117,7 @@ impl KernelPolicy for Oracle {
                 }
             }
             if let Some((start, pages)) = trace.batch.pop() {
-                plan.read(start, pages, Cause::Sequential);
+                plan.read(start, pages, access.file_pages, Cause::Sequential);
             }
         }
         trace.mark(plan);
@@ -177,7 +176,7 @@ impl Trace {
             self.order[self.reader..self.frontier].iter().find(asked)
         };
         if let Some(page) = due {
-            plan.mark(*page, *page);
+            plan.mark(*page);
         }
     }
 }
@@ -241,10 +240,9 @@ mod tests {
             kernel_window: 32,
             now: 0,
         };
-        let mut plan = historical::Plan::new();
+        let mut plan = Plan::new();
         oracle.on_access(&access, &Empty, &mut plan);
-        let plan = plan.ahead;
-        let mark = plan.actions().iter().find_map(|action| match action {
+        let mark = plan.ahead().actions().iter().find_map(|action| match action {
             readahead::Action::Mark(mark) => Some(mark.first),
             _ => None,
         });

@@ -118,7 +118,7 @@ impl KernelPolicy for Beyond {
     }
 
     fn on_access(&mut self, access: &Access, _cache: &dyn KernelView, plan: &mut Plan) {
-        plan.ahead.read_within(access.file_pages + 8, 4, access.file_pages, Cause::Context);
+        plan.read(access.file_pages + 8, 4, access.file_pages, Cause::Context);
     }
 
     fn forget_idle(&mut self, _now: Nanos, _idle: Nanos) {}

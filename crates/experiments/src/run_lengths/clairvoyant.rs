@@ -37,7 +37,7 @@ impl KernelPolicy for Clairvoyant {
             && access.page < *end
             && access.trigger == Trigger::Absent
         {
-            plan.ahead.read(*first, end - first, Cause::Sequential);
+            plan.read(*first, end - first, access.file_pages, Cause::Sequential);
         }
     }
 

@@ -95,7 +95,7 @@ impl Driven for Kernels {
     fn ask(&mut self, access: &Self::Access, view: &View) -> &Plan {
         self.1.clear();
         self.0.on_access(access, view, &mut self.1);
-        &self.1.ahead
+        self.1.ahead()
     }
 
     fn wants_calls(&self) -> bool {

@@ -245,9 +245,9 @@ fn is_next(access: &Access) -> bool {
 fn forced(access: &Access, pages: u64, plan: &mut Plan) {
     let end = access.file_pages.min(access.page.saturating_add(pages));
     let mut start = access.page;
-    while start < end && plan.ahead.spare() > 0 {
+    while start < end && plan.ahead().spare() > 0 {
         let piece = (end - start).min(FORCED_PIECE_PAGES);
-        plan.ahead.read(start, piece, Cause::Random);
+        plan.read(start, piece, access.file_pages, Cause::Random);
         start += piece;
     }
 }

@@ -103,7 +103,7 @@ impl ReadAheadState {
             return false;
         }
         self.lookahead_index = next;
-        plan.ahead.mark(next, next);
+        plan.mark(next);
         true
     }
 }

@@ -23,8 +23,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use cache::PageCache;
-use historical::{Access, KernelPolicy, Plan, Range as Pages, Trigger};
-use readahead::{Asked, CacheView, Cause, FileId, Hint, OpenFileId, Page, Via, VolumeId};
+use historical::{Access, Asked, KernelPolicy, Plan, Range as Pages, Trigger};
+use readahead::{CacheView, Cause, FileId, Hint, OpenFileId, Page, Via, VolumeId};
 
 /// The kernel's default window, 128 KiB, in pages.
 pub(crate) const KERNEL_WINDOW: u32 = 32;
@@ -184,8 +184,8 @@ impl Machine {
             let new = within - self.cache.cached_in(asked.start, within);
             format!("{}+{}={new}", asked.start, asked.pages)
         };
-        self.published.extend(self.plan.ahead.asked().iter().map(published));
-        self.cache.carry_out(&self.plan.ahead, self.file_pages);
+        self.published.extend(self.plan.asked().iter().map(published));
+        self.cache.carry_out(self.plan.ahead(), self.file_pages);
         let lines = lines(access.page, &self.plan);
         self.trace.extend(lines.into_iter().map(|line| (access.page, line)));
     }
@@ -214,7 +214,7 @@ impl Machine {
 }
 
 fn lines(page: Page, plan: &Plan) -> Vec<String> {
-    let mut lines = trace::lines(page, &plan.ahead);
+    let mut lines = trace::lines(page, plan.ahead());
     for (what, pages) in [("rescue", plan.rescued()), ("demote", plan.demoted())] {
         let line = |Pages { start, pages }| format!("{what}@{page} {start}+{pages}");
         lines.extend(pages.map(line));

@@ -2,8 +2,9 @@
 
 use controller::ids::{FileRef, Target, Ticket};
 use controller::{Attributes, Command, Completed, Input, WindowOutcome, WindowSetting};
+use historical::Asked;
 use readahead::behind::Span;
-use readahead::{Asked, Cause, Hint, Nanos};
+use readahead::{Cause, Hint, Nanos};
 
 use super::{Body, Due};
 use crate::account::Decision;
