@@ -141,8 +141,8 @@ impl Account {
 /// Pages that may be requested in one device access with this credit.
 fn pages(credit_s: f64, cost: &DeviceCost) -> u64 {
     let transfer_s = credit_s * SHARE_AT_ONCE - cost.access_s();
-    // The conversion makes a negative number 0.
-    (transfer_s / cost.page_s()) as u64
+    // A processor converts to a signed number in one instruction, to an unsigned one in several.
+    ((transfer_s * cost.pages_a_second()) as i64).max(0) as u64
 }
 
 #[cfg(test)]

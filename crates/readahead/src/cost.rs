@@ -37,9 +37,14 @@ impl DeviceCost {
         PAGE_BYTES as f64 / self.bandwidth
     }
 
+    /// Pages that the device transfers in a second.
+    pub fn pages_a_second(&self) -> f64 {
+        self.bandwidth / PAGE_BYTES as f64
+    }
+
     /// Pages the device would have streamed during one device access's latency.
     pub fn latency_pages(&self) -> f64 {
-        self.latency_s / self.page_s()
+        self.latency_s * self.pages_a_second()
     }
 
     /// Pages of a window that is [ample](AMPLE_STALLS).
@@ -64,7 +69,7 @@ impl DeviceCost {
 
     /// Pages that the device transfers meanwhile.
     pub fn access_pages(&self) -> u64 {
-        (self.access_s() / self.page_s()) as u64
+        (self.access_s() * self.pages_a_second()) as u64
     }
 
     /// Seconds that reading `pages` in one device access costs such a reader.

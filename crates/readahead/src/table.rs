@@ -47,13 +47,10 @@ impl Set {
 
     /// The entry with the least age. Where there is no entry, the age is less than all others.
     fn oldest(&self) -> usize {
-        let mut oldest = 0;
-        for way in 1..WAYS {
-            if self.ages[way] < self.ages[oldest] {
-                oldest = way;
-            }
-        }
-        oldest
+        let older = |a: (u64, usize), b: (u64, usize)| if b.0 < a.0 { b } else { a };
+        // In pairs, so that a processor compares several at once.
+        let pair = |way: usize| older((self.ages[way], way), (self.ages[way + 1], way + 1));
+        older(older(pair(0), pair(2)), older(pair(4), pair(6))).1
     }
 }
 

@@ -61,7 +61,7 @@ use allowance::{Allowance, MIN_READ_AHEAD_PAGES};
 use device::Device;
 use file::{FileState, Found};
 use kernel_window::KERNEL_WINDOW_PAGES;
-use pressure::Pressures;
+use pressure::{Pressure, Pressures};
 use region::Regions;
 use settle::Before;
 
@@ -156,32 +156,38 @@ impl Adaptive {
         }
     }
 
-    /// Learns from thrashing. A reader that was idle for so long that its file was forgotten is slow: if it finds the
-    /// next page evicted, that page was read ahead for it.
-    fn feel_pressure(&mut self, access: &Access, cache: &dyn CacheView) {
+    /// The pressure that a reader of `group` is under. It learns from thrashing: a reader that was idle for so long that
+    /// its file was forgotten is slow, and if it finds the next page evicted, that page was read ahead for it.
+    fn feel_pressure(
+        &mut self,
+        group: GroupId,
+        access: &Access,
+        cache: &dyn CacheView,
+    ) -> Pressure {
         let window = access.kernel_window;
-        let pressure = self.pressures.of_mut(cache.group(), access.now);
+        let pressure = self.pressures.of_mut(group, access.now);
         pressure.ease(access.now, window.max(KERNEL_WINDOW_PAGES));
         let past = cache.past();
         if access.trigger != Trigger::Absent || past == Past::Unknown {
-            return;
+            return *pressure;
         }
         let is_slow = self.files.get_mut(&access.file, access.now).is_none();
         let is_lost = past == Past::EvictedUnused || (is_slow && past == Past::EvictedNext);
         if is_lost && self.rules.have(Rule::Pressure) {
             pressure.thrashed(window, is_slow, access.now);
         }
+        *pressure
     }
 
     /// Pages that may be ahead of all readers. If half of them are out, or the body has no room, streams whose readers
     /// have stopped give up theirs: those of this file at once, those of all files at most every `SWEEP_NS`.
-    fn most_ahead(&mut self, access: &Access, cache: &dyn CacheView) -> u64 {
+    fn most_ahead(&mut self, pressure: Pressure, access: &Access, cache: &dyn CacheView) -> u64 {
         let budget = Allowance::budget_within(cache.ahead_pages());
         let budget = budget.min(self.limits.ahead_bytes / PAGE_BYTES);
         let (now, tally, pressures) = (access.now, &mut self.tally, &self.pressures);
         let (ahead, has_no_room) = (tally.ahead_pages(), cache.room_pages() < MIN_READ_AHEAD_PAGES);
         let is_short = |most_ahead: u64| ahead > most_ahead / 2 || has_no_room;
-        let most_ahead = pressures.of(cache.group()).budget(budget);
+        let most_ahead = pressure.budget(budget);
         if is_short(most_ahead) && self.rules.have(Rule::Stopped) {
             if now.saturating_sub(self.swept_at) >= SWEEP_NS {
                 self.swept_at = now;
@@ -219,13 +225,13 @@ impl Policy for Adaptive {
         if access.hint == Hint::Random || access.page >= access.file_pages {
             return;
         }
-        self.feel_pressure(access, cache);
-        let most_ahead = self.most_ahead(access, cache);
+        let group = cache.group();
+        let mut pressure = self.feel_pressure(group, access, cache);
+        let most_ahead = self.most_ahead(pressure, access, cache);
         let rules = &self.rules;
         self.device.renew(cache.cost());
         let history =
             self.volumes.get_or_insert_with(access.volume, access.now, History::default, drop);
-        let group = cache.group();
         let key = (access.volume, group);
         let account = self.accounts.get_or_insert_with(key, access.now, Account::default, drop);
         account.pass_time(access.now);
@@ -268,8 +274,8 @@ impl Policy for Adaptive {
                     plan.recognise();
                 }
                 if feels && stream.has_lost(&context) {
-                    let pressure = self.pressures.of_mut(cache.group(), access.now);
                     pressure.thrashed(access.kernel_window, false, access.now);
+                    *self.pressures.of_mut(group, access.now) = pressure;
                 }
                 stream.proceed(&context, &mut outlook, plan, tally);
                 if let Some(pages) = stream.wider_window(&context, tally) {
@@ -284,23 +290,21 @@ impl Policy for Adaptive {
             Found::UnmatchedMiss => {
                 if may_be_dense(&context) {
                     if feels && self.regions.have_lost(&context) {
-                        let pressure = self.pressures.of_mut(cache.group(), access.now);
                         pressure.thrashed(access.kernel_window, false, access.now);
+                        *self.pressures.of_mut(group, access.now) = pressure;
                     }
                     self.regions.on_unmatched_miss(&context, account, plan, tally);
                 }
                 true
             }
             Found::SameRequest(pages) => {
-                let bound = self.pressures.of(cache.group()).kernel_window(u32::MAX);
-                if bound.is_none() && rules.have(Rule::Whole) {
+                if pressure.kernel_window(u32::MAX).is_none() && rules.have(Rule::Whole) {
                     read_whole(pages, &context, plan);
                 }
                 false
             }
         };
         let own = file.judge_read_around(is_unmatched, &context);
-        let pressure = self.pressures.of(cache.group());
         let bound = pressure.kernel_window(own.unwrap_or(access.kernel_window)).or(own);
         if let Some(pages) = bound {
             plan.push(Action::KernelWindow { pages });

@@ -106,17 +106,13 @@ impl Regions {
         tally: &mut Tally,
     ) {
         let top = log2_ceil(context.access.file_pages).min(self.largest_log2_pages);
+        let group = context.cache.group();
         let mut best = None;
         for log2_pages in SMALLEST_LOG2_PAGES..=top.max(SMALLEST_LOG2_PAGES) {
             let key =
                 Key { file: context.access.file, log2_pages, index: context.first >> log2_pages };
-            let region = self.table.get_or_insert_for(
-                context.cache.group(),
-                key,
-                context.access.now,
-                Region::default,
-                drop,
-            );
+            let region =
+                self.table.get_or_insert_for(group, key, context.access.now, Region::default, drop);
             region.misses = region.misses.saturating_add(1);
             region.request = context.end - context.first;
             let size = pages_in_file(&key, context.access.file_pages);

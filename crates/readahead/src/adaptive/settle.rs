@@ -2,6 +2,7 @@
 
 use super::access_context::AccessContext;
 use super::device::Device;
+use super::number::real;
 use super::stream::Stream;
 use crate::Account;
 use crate::access::Nanos;
@@ -61,21 +62,22 @@ impl Before {
 /// Seconds that the device takes for what was asked. Where the kernel would read ahead by itself, accesses are free: it
 /// would make as many.
 fn price_s(asked: &[Action], is_the_kernels: bool, device: &Device) -> f64 {
-    let cost = &device.cost;
-    let mut price_s = 0.0;
-    let mut last_end = None;
+    // A disk passes over fewer pages than these in the time it takes to read them. Elsewhere, each request is an access.
+    let far = if device.pages.is_serial { device.pages.stall_units() } else { 0.0 };
+    let (mut accesses, mut passed, mut read, mut last_end) = (0, 0, 0, None);
     for action in asked {
         let Action::Read { start, pages, .. } = *action else { continue };
-        let access_s = match last_end {
-            _ if is_the_kernels => 0.0,
-            // A disk passes over a gap in the time it takes to read it.
-            Some(end) if device.pages.is_serial => {
-                (start.abs_diff(end) as f64 * cost.page_s()).min(cost.latency_s)
-            }
-            _ => cost.access_s(),
-        };
-        price_s += access_s + pages as f64 * cost.page_s();
+        match last_end {
+            Some(end) if real(start.abs_diff(end)) < far => passed += start.abs_diff(end),
+            _ => accesses += 1,
+        }
+        read += pages;
         last_end = Some(start + pages);
     }
-    price_s
+    let (access_s, page_s) = (device.cost.access_s(), device.pages.unit_s);
+    if is_the_kernels {
+        real(read) * page_s
+    } else {
+        real(accesses) * access_s + real(read + passed) * page_s
+    }
 }

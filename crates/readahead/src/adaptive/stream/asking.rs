@@ -375,11 +375,13 @@ impl Stream {
     ) {
         let file_pages = context.access.file_pages;
         let nearest_first = self.step > 0 || !context.device.cost.is_serial();
-        for i in 0..units {
-            let unit = if nearest_first { from + i } else { from + units - 1 - i };
-            if let Some(page) = self.page(unit, file_pages) {
-                plan.read(page, self.len.min(file_pages - page), cause);
-            }
+        let (first, step) =
+            if nearest_first { (from, self.step) } else { (from + units - 1, -self.step) };
+        // The file has a page of each unit: the window was cut to it.
+        let Some(mut page) = self.page(first, file_pages) else { return };
+        for _ in 0..units {
+            plan.read(page, self.len.min(file_pages.saturating_sub(page)), cause);
+            page = page.wrapping_add_signed(step);
         }
     }
 
