@@ -9,8 +9,8 @@
 //!   level 0  |    n = 6      |    n = 1      |    n = 0      |    n = 2      |
 //! ```
 //!
-//! `n` misses have cost the reader `n * L`. If reading what was not asked for yet, with the region or
-//! with smaller ones in it, costs `C = L + rest/B`, the rest is read as soon as `n * L >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest
+//! `n` misses have cost the reader `n * L`. If reading the whole region costs `C = L + size/B`, the
+//! rest is read as soon as `n * L >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest
 //! holds: under the scale-free prior (as many reads are still to come as were seen, whatever their
 //! number) the misses still to be saved are worth `n * ln(N/n) * L`. The logarithm counts as 1 at
 //! least and 4 at most; `4/n` asks more of a count too small to tell a dense region from a chance
@@ -62,10 +62,8 @@ struct Region {
     size: u64,
     /// Where filling began, in pages from the region's start.
     origin: u64,
-    /// Pages that filling has come past: from `origin` to the region's end, then from its start to `origin`.
+    /// Pages that have been asked for: from `origin` to the region's end, then from its start to `origin`.
     filled: u64,
-    /// Pages that were asked for, with it or with smaller regions in it.
-    asked: u64,
     /// Pages of the last miss's request.
     request: u64,
 }
@@ -77,32 +75,9 @@ impl Region {
         place < self.size && behind - self.origin < self.filled
     }
 
-    /// Whether filling has begun and has not ended. False if the file has changed its size since.
+    /// Whether some of it was asked for, and some not. False if the file has changed its size since.
     fn is_begun(&self, size: u64) -> bool {
-        self.size == size && self.filled > 0 && self.left() > 0
-    }
-
-    /// Pages that were not asked for.
-    fn left(&self) -> u64 {
-        self.size - self.asked
-    }
-
-    /// The share of what filling has not come past that was not asked for. Smaller regions have asked for the others.
-    fn fresh(&self) -> f64 {
-        self.left() as f64 / (self.size - self.filled) as f64
-    }
-
-    /// Filling goes past the next `pages`. Returns how many of them were not asked for.
-    fn fill(&mut self, pages: u64) -> u64 {
-        let fresh = (pages as f64 * self.fresh()).round() as u64;
-        self.filled += pages;
-        self.ask(fresh);
-        fresh
-    }
-
-    /// Counts `pages` that are asked for.
-    fn ask(&mut self, pages: u64) {
-        self.asked = (self.asked + pages).min(self.size);
+        self.size == size && (1..size).contains(&self.filled)
     }
 }
 
@@ -132,7 +107,7 @@ impl Regions {
     ) {
         let top = log2_ceil(context.access.file_pages).min(self.largest_log2_pages);
         let group = context.cache.group();
-        let (mut best, mut evicted) = (None, 0);
+        let mut best = None;
         for log2_pages in SMALLEST_LOG2_PAGES..=top.max(SMALLEST_LOG2_PAGES) {
             let key =
                 Key { file: context.access.file, log2_pages, index: context.first >> log2_pages };
@@ -143,15 +118,14 @@ impl Regions {
             let size = pages_in_file(&key, context.access.file_pages);
             if region.size != size {
                 // The file has grown or shrunk.
-                *region = Region { size, origin: 0, filled: 0, asked: 0, ..*region };
+                *region = Region { size, origin: 0, filled: 0, ..*region };
             }
-            region.asked = region.asked.saturating_sub(evicted);
-            if region.left() == 0 || region.filled >= size {
+            if region.filled >= size {
                 // It was read whole and misses again: its pages were evicted. Start judging afresh.
-                evicted = region.asked;
-                *region = Region { misses: 1, filled: 0, asked: 0, ..*region };
+                *region = Region { misses: 1, filled: 0, ..*region };
             }
-            if region.filled > 0 || pays(region.misses, region.left(), context) {
+            let left = size - region.filled;
+            if left > 0 && (region.filled > 0 || pays(region.misses, left, context)) {
                 best = Some(key);
             }
         }
@@ -218,9 +192,7 @@ impl Regions {
         let (from, size) =
             (key.index << key.log2_pages, pages_in_file(&key, context.access.file_pages));
         let since_s = account.since_slice_s();
-        let fresh = region.fresh();
-        let among = |fresh_pages: u64| (fresh_pages as f64 / fresh) as u64;
-        let wanted = among(slice_pages(region.misses, region.left(), since_s, context));
+        let wanted = slice_pages(region.misses, size - region.filled, since_s, context);
         if region.filled == 0 {
             let behind = (context.end - from).min(size - 1);
             region.origin = if wanted < size { behind } else { 0 };
@@ -228,26 +200,18 @@ impl Regions {
         let place = (region.origin + region.filled) % size;
         let wanted = wanted.min(size - region.filled).min(size - place);
         let cost = &context.device.cost;
-        let room = context.allowance.for_region(tally);
-        let credit = among(account.region_pages(cost));
+        let (room, credit) = (context.allowance.for_region(tally), account.region_pages(cost));
         let pages = wanted.min(room).min(credit);
         // Even the smallest slice costs a device access, which nothing brings back.
-        let least = among((cost.latency_pages() as u64).max(MIN_READ_AHEAD_PAGES));
+        let least = (cost.latency_pages() as u64).max(MIN_READ_AHEAD_PAGES);
         if room < wanted.min(MIN_READ_AHEAD_PAGES) || credit < wanted.min(least) {
             return;
         }
-        let asked = region.fill(pages);
-        let request = region.request;
-        account.spend_on_slice(cost.access_s() + asked as f64 * cost.page_s());
+        account.spend_on_slice(cost.access_s() + pages as f64 * cost.page_s());
+        region.filled += pages;
         tally.dense_pages += pages;
         plan.read(from + place, pages, Cause::Dense);
-        self.samples.mark(context, from + place, pages, request, plan);
-        for log2_pages in key.log2_pages + 1..=self.largest_log2_pages {
-            let around = Key { file: key.file, log2_pages, index: from >> log2_pages };
-            if let Some(region) = self.table.get_mut(&around, context.access.now) {
-                region.ask(asked);
-            }
-        }
+        self.samples.mark(context, from + place, pages, region.request, plan);
     }
 
     pub(super) fn forget_before(&mut self, moment: Nanos) {
