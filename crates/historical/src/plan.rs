@@ -69,11 +69,11 @@ impl Plan {
 
     /// Reads `[start, start + pages)`, cut to a file of `file_pages`. [`asked`](Self::asked) has it uncut.
     pub fn read(&mut self, start: Page, pages: u64, file_pages: u64, cause: Cause) {
-        let asked = Asked { start, pages, cause };
         if pages > 0 && self.asked.len() < readahead::Plan::CAPACITY {
+            let asked = Asked { start, pages, cause };
             self.asked.push(asked);
+            self.ahead.read(start, asked.within(file_pages), cause);
         }
-        self.ahead.read(start, asked.within(file_pages), cause);
     }
 
     /// Appends a mark on a page.

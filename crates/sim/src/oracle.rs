@@ -19,7 +19,7 @@
 use std::collections::VecDeque;
 
 use historical::{Access, KernelPolicy, KernelView, Plan, Trigger};
-use readahead::{Cause, DeviceCost, Nanos, Page};
+use readahead::{Cause, Nanos, Page};
 
 /// Slots of a plan that are kept free for its mark.
 const MARKS: usize = 1;
@@ -107,7 +107,8 @@ impl KernelPolicy for Oracle {
             trace.ahead.clear();
             trace.pages_ahead = 0;
         }
-        let gap = if self.bridges { bridged_pages(&cache.cost()) } else { 0 };
+        // A gap of so many pages takes less time to read than another device access.
+        let gap = if self.bridges { cache.cost().access_pages() } else { 0 };
         while plan.ahead().spare() > MARKS {
             if trace.batch.is_empty() {
                 let ahead = trace.pages_ahead;
@@ -199,15 +200,10 @@ fn fill(batch: &mut Vec<(Page, u64)>, accesses: &[Page], gap: u64, cache: &dyn K
     batch.iter().map(|(_, pages)| pages).sum()
 }
 
-/// Pages of a gap that take less time to read than another device access.
-fn bridged_pages(cost: &DeviceCost) -> u64 {
-    (cost.access_s() / cost.page_s()) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readahead::{CacheView, FileId, Hint, OpenFileId, Via, VolumeId};
+    use readahead::{CacheView, DeviceCost, FileId, Hint, OpenFileId, Via, VolumeId};
 
     /// A cache with nothing in it.
     struct Empty;

@@ -156,8 +156,8 @@ impl Adaptive {
         }
     }
 
-    /// The pressure that a reader of `group` is under. It learns from thrashing: a reader that was idle for so long that
-    /// its file was forgotten is slow, and if it finds the next page evicted, that page was read ahead for it.
+    /// The pressure that a reader of `group` is under, after what this access tells. A reader that was idle for so long
+    /// that its file was forgotten is slow: if it finds the next page evicted, that page was read ahead for it.
     fn feel_pressure(
         &mut self,
         group: GroupId,

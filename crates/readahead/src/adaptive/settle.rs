@@ -62,8 +62,9 @@ impl Before {
 /// Seconds that the device takes for what was asked. Where the kernel would read ahead by itself, accesses are free: it
 /// would make as many.
 fn price_s(asked: &[Action], is_the_kernels: bool, device: &Device) -> f64 {
-    // A disk passes over fewer pages than these in the time it takes to read them. Elsewhere, each request is an access.
-    let far = if device.pages.is_serial { device.pages.stall_units() } else { 0.0 };
+    let (access_s, page_s) = (device.cost.access_s(), device.pages.unit_s);
+    // A disk passes over a narrower gap in the time it takes to read it. Elsewhere, each request is an access.
+    let far = if device.pages.is_serial { access_s / page_s } else { 0.0 };
     let (mut accesses, mut passed, mut read, mut last_end) = (0, 0, 0, None);
     for action in asked {
         let Action::Read { start, pages, .. } = *action else { continue };
@@ -74,7 +75,6 @@ fn price_s(asked: &[Action], is_the_kernels: bool, device: &Device) -> f64 {
         read += pages;
         last_end = Some(start + pages);
     }
-    let (access_s, page_s) = (device.cost.access_s(), device.pages.unit_s);
     if is_the_kernels {
         real(read) * page_s
     } else {

@@ -404,5 +404,5 @@ impl Stream {
 
 /// The smallest part of a window that is worth a request of its own: its transfer takes as long as an access costs.
 fn shortest_part(cost: &DeviceCost) -> u64 {
-    ((cost.access_s() / cost.page_s()) as u64).max(MIN_READ_AHEAD_PAGES)
+    cost.access_pages().max(MIN_READ_AHEAD_PAGES)
 }
