@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| live::any_bytes::lists(bytes));
+fuzz_target!(|bytes: &[u8]| remembered::read_any(bytes));

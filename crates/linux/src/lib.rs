@@ -4,7 +4,7 @@
 //! |---|---|
 //! | disks | [`mounts`] (and what a disk is made of), [`identity`], [`knob`] (the kernel's window), [`direct`] (reads that bypass the cache) |
 //! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
-//! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`io_priority`], [`daemons`], [`privilege`], [`waits`] (for a processor) |
+//! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`io_priority`], [`daemons`], [`privilege`], [`waits`] (for a processor), [`limited`] (work that may never end) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
 //! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`private`] (only this user can read or change them), [`small`], [`table`], [`stderr`] |
 //! | tests | [`failpoint`] (steps at which a process kills or stops itself) |
@@ -23,6 +23,7 @@ pub mod handles;
 pub mod identity;
 pub mod io_priority;
 pub mod knob;
+pub mod limited;
 mod median;
 pub mod meminfo;
 pub mod mounts;

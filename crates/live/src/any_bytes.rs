@@ -3,7 +3,7 @@
 
 use controller::behind::match_any;
 
-use crate::{config, devices, execute, histories, remembered};
+use crate::{config, devices, execute, histories};
 
 /// Ledgers, device notes and histories in the state folder.
 pub fn notes(bytes: &[u8]) {
@@ -21,11 +21,6 @@ pub fn configuration(text: &str) {
     }
 }
 
-/// Start-up lists.
-pub fn lists(bytes: &[u8]) {
-    remembered::read_any(bytes);
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -38,7 +33,6 @@ mod tests {
             r#"{"tgid":1,"started":2,"major":3,"minor":4,"ino":5,"knob":"/k","kb_before":6,"at":7,"is_bound":true}"#,
             r#"{"identity":"8:0 1 2","origin":"Measured","latency_us":1.0,"bandwidth_mb_s":1.0,"concurrency":1.0}"#,
             r#"{"format":1,"history":{"completion_rate":{"begun":2.0,"ended":1.0},"starts":{"misses":3.0,"forward":1.0,"backward":0.0},"curve":[[7,1.0,2.0,9]]}}"#,
-            r#"{"format":1,"files":[{"file_system":1,"ino":2,"generation":3,"bytes":4,"changed_ns":-5,"path":"/x","ranges":[[0,4,0],[6,9,2]]}]}"#,
             "[drop-behind]\nmode = \"never\"\n[[drop-behind.rule]]\npath = \"/srv/**/?*\"\nmode = \"auto\"\n",
         ];
         let changed = (
@@ -71,7 +65,6 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in bytes()) {
             notes(&bytes);
-            lists(&bytes);
             configuration(&String::from_utf8_lossy(&bytes));
         }
     }

@@ -24,12 +24,14 @@ use controller::{Charge, Command, Completed, Controller, Input, Mounted, Nanos, 
 use ebpf::ObserveError;
 use ebpf::kernel::Features;
 use ebpf::observe::{self, Observed, Observer, Scope, Spender, Watch};
+use linux::limited::within;
 use linux::mounts::Mount;
 use linux::stderr::note;
 use linux::{cgroup, meminfo, provenance, sys};
 use readahead::DeviceNumber;
 use readahead::adaptive::Limits;
 use recording::{CreateError, Header, OddLimits, Place, Recorder};
+use remembered::{Late, List, Noted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::counted::Counted;
@@ -37,11 +39,9 @@ use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::helper::Helper;
 use crate::histories::Histories;
-use crate::limited::within;
 use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
 use crate::places::Places;
-use crate::remembered::{Late, List, Noted};
 use crate::starts::{Remember, Starts};
 use crate::status::{self, Role, Socket};
 

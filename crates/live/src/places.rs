@@ -4,9 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use linux::limited::within;
 use linux::mounts::{self, Mount};
-
-use crate::limited::within;
 
 /// Which file systems to manage: those of some paths, or all.
 #[derive(Clone, Debug, Default)]

@@ -20,10 +20,10 @@ use ebpf::observe::{CommandName, OfCommand, REMEMBERED_COMMANDS};
 use linux::mounts::Mount;
 use linux::program;
 use linux::stderr::note;
+use remembered::{Late, List, Lists, Name, NameError, Noted};
 
 use crate::execute::Answers;
 use crate::pool::{ONE, Pool, Worker};
-use crate::remembered::{Late, List, Lists, Name, NameError, Noted};
 
 /// Most commands.
 pub(crate) const MOST_COMMANDS: usize = REMEMBERED_COMMANDS;

@@ -22,9 +22,9 @@ use linux::state::{DaemonLock, StateError};
 use live::config::Config;
 use live::engine::{self, Engine, Heritage, Options, Prepared};
 use live::places::Places;
-use live::remembered::Lists;
 use live::starts::Remember;
 use live::status::Role;
+use remembered::Lists;
 use serde_json::json;
 
 use crate::commands::{helper, privilege};

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use demo::small::SHOWS;
 use demo::{DemoError, Options};
-use live::doctor::{self, Check, Health};
 use patterns::{PATTERNS, find};
 
+use super::doctor::checks::{self, Check, Health};
 use crate::invocation;
 use crate::print::{self, PrintError};
 use crate::signals;
@@ -128,7 +128,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
 
 /// The first reason why bowwave cannot manage reads on this machine.
 fn why_not_able() -> Option<String> {
-    let checks = doctor::examine();
+    let checks = checks::examine();
     let stands_in_the_way = |check: &&Check| check.is_essential && check.health == Health::Missing;
     let check = checks.iter().find(stands_in_the_way)?;
     Some(format!("{}: {}", check.name, check.finding))

@@ -1,9 +1,12 @@
 //! `bowwave doctor`.
 
+pub(crate) mod checks;
+
 use std::process::ExitCode;
 
-use live::doctor::{self, Check, Health};
 use serde_json::json;
+
+use checks::{Check, Health};
 
 use crate::print;
 use crate::settings;
@@ -19,13 +22,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
-    let mut checks = doctor::examine();
-    checks.push(configuration(settings::examine(None)));
-    let is_able = doctor::is_able(&checks);
+    let mut found = checks::examine();
+    found.push(configuration(settings::examine(None)));
+    let is_able = checks::is_able(&found);
     if args.json {
-        print::json(&json!({ "able": is_able, "checks": checks }))?;
+        print::json(&json!({ "able": is_able, "checks": found }))?;
     } else {
-        checks.iter().try_for_each(|check| print::line(describe(check)))?;
+        found.iter().try_for_each(|check| print::line(describe(check)))?;
         let verdict = if is_able { "will work here" } else { "will not work here" };
         print::line(format_args!("bowwave run and bowwave daemon {verdict}"))?;
     }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use live::remembered::{List, ListedFile, Lists, Name};
 use readahead::PAGE_BYTES;
+use remembered::{List, ListedFile, Lists, Name};
 use serde_json::{Value, json};
 
 use crate::print;

@@ -24,11 +24,11 @@ use controller::metrics::Metrics;
 use ebpf::observe::Scope;
 use live::engine::{Options, Prepared};
 use live::places::Places;
-use live::remembered::Name;
 use live::starts::Remember;
 use live::status::Role;
 use memory::Memory;
 use recording::Place;
+use remembered::Name;
 use serde_json::{Value, json};
 
 /// Run a command with adaptive read-ahead for it and its descendants only.

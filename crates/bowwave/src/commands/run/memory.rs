@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use live::remembered::{List, ListError, Lists, Name, Noted};
+use remembered::{List, ListError, Lists, Name, Noted};
 
 use crate::print;
 

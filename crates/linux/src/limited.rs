@@ -9,7 +9,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// `TimedOut` if it takes longer, or another error if no thread can be started.
-pub(crate) fn within<T: Send + 'static>(
+pub fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {

@@ -20,7 +20,7 @@ use serde::Serialize;
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Health {
+pub(crate) enum Health {
     /// Works.
     Ok,
     /// Works less well.
@@ -31,21 +31,21 @@ pub enum Health {
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub(crate) struct Check {
     /// What was checked.
-    pub name: String,
+    pub(crate) name: String,
     /// The result.
-    pub health: Health,
+    pub(crate) health: Health,
     /// What was found.
-    pub finding: String,
+    pub(crate) finding: String,
     /// What to do about it; empty if nothing.
-    pub remedy: String,
+    pub(crate) remedy: String,
     /// Whether `run` and `daemon` need this.
-    pub is_essential: bool,
+    pub(crate) is_essential: bool,
 }
 
 /// Makes all checks on this machine.
-pub fn examine() -> Vec<Check> {
+pub(crate) fn examine() -> Vec<Check> {
     let features = Features::detect();
     let mut checks = vec![
         kernel(&features),
@@ -80,7 +80,7 @@ pub fn examine() -> Vec<Check> {
 }
 
 /// Whether `run` and `daemon` work, given the findings.
-pub fn is_able(checks: &[Check]) -> bool {
+pub(crate) fn is_able(checks: &[Check]) -> bool {
     !checks.iter().any(|check| check.is_essential && check.health == Health::Missing)
 }
 

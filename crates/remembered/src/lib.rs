@@ -20,13 +20,12 @@ use std::time::Duration;
 use controller::ids::{DeviceNumber, FileKey};
 use controller::{REMEMBERED_RANGES, RememberedFile, RememberedRange, Version};
 use linux::handles::{Known, encodes_inode_handles, is_gone};
+use linux::limited::within;
 use linux::mounts::Mount;
 use linux::private::{Folder, PrivateError};
 use readahead::behind::Span;
 use rustix::fs::fstatvfs;
 use serde::{Deserialize, Serialize};
-
-use crate::limited::within;
 
 /// The format that this bowwave writes.
 const FORMAT: u32 = 1;
@@ -134,8 +133,9 @@ fn parse(text: &[u8]) -> Result<List, Fault> {
     }
 }
 
+/// For fuzzing: any bytes are read or refused, and what is read can be written and read again.
 #[cfg(any(test, fuzzing))]
-pub(crate) fn read_any(bytes: &[u8]) {
+pub fn read_any(bytes: &[u8]) {
     if let Ok(list) = parse(bytes) {
         let again = serde_json::to_vec(&list).expect("a list can be written");
         assert_eq!(parse(&again).expect("and read"), list);
@@ -283,7 +283,7 @@ impl List {
     ///
     /// # Errors
     /// If a file system does not answer.
-    pub(crate) fn on(&self, mounts: Vec<Mount>) -> Result<Vec<RememberedFile>, Late> {
+    pub fn on(&self, mounts: Vec<Mount>) -> Result<Vec<RememberedFile>, Late> {
         let known = within(LOOKING, move || identities(&mounts)).map_err(|_| Late)?;
         let known: HashMap<u64, DeviceNumber> =
             known.into_iter().map(|(dev, id)| (id, dev)).collect();
@@ -328,8 +328,10 @@ fn unambiguous(mut identities: HashMap<DeviceNumber, u64>) -> HashMap<DeviceNumb
 /// What was noted of a start, before its files are looked at.
 #[derive(Clone, Debug)]
 pub struct Noted {
-    pub(crate) files: Vec<RememberedFile>,
-    pub(crate) mounts: Vec<Mount>,
+    /// What it has read.
+    pub files: Vec<RememberedFile>,
+    /// The file systems of these files.
+    pub mounts: Vec<Mount>,
 }
 
 impl Noted {
@@ -407,7 +409,28 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// A valid list.
+    const SAMPLE: &str = r#"{"format":1,"files":[{"file_system":1,"ino":2,"generation":3,"bytes":4,"changed_ns":-5,"path":"/x","ranges":[[0,4,0],[6,9,2]]}]}"#;
+
+    proptest! {
+        #[test]
+        fn a_list_with_a_few_bytes_changed_is_read_or_refused(
+            changes in prop::collection::vec((0..SAMPLE.len(), any::<u8>()), 0..4),
+        ) {
+            let mut bytes = SAMPLE.as_bytes().to_vec();
+            changes.into_iter().for_each(|(at, byte)| bytes[at] = byte);
+            read_any(&bytes);
+        }
+
+        #[test]
+        fn noise_is_no_list(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            read_any(&bytes);
+        }
+    }
 
     fn name(text: &str) -> Name {
         text.parse().expect("a name")
