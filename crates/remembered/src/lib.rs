@@ -427,7 +427,7 @@ mod tests {
         }
 
         #[test]
-        fn noise_is_no_list(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn noise_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             read_any(&bytes);
         }
     }

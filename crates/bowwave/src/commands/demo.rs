@@ -9,7 +9,7 @@ use demo::small::SHOWS;
 use demo::{DemoError, Options};
 use patterns::{PATTERNS, find};
 
-use super::doctor::checks::{self, Check, Health};
+use super::doctor::checks;
 use crate::invocation;
 use crate::print::{self, PrintError};
 use crate::signals;
@@ -129,8 +129,7 @@ fn show(args: Args) -> anyhow::Result<ExitCode> {
 /// The first reason why bowwave cannot manage reads on this machine.
 fn why_not_able() -> Option<String> {
     let checks = checks::examine();
-    let stands_in_the_way = |check: &&Check| check.is_essential && check.health == Health::Missing;
-    let check = checks.iter().find(stands_in_the_way)?;
+    let check = checks.iter().find(|check| check.stands_in_the_way())?;
     Some(format!("{}: {}", check.name, check.finding))
 }
 

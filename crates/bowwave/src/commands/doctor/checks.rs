@@ -44,6 +44,13 @@ pub(crate) struct Check {
     pub(crate) is_essential: bool,
 }
 
+impl Check {
+    /// Whether `run` and `daemon` cannot work because of this finding.
+    pub(crate) fn stands_in_the_way(&self) -> bool {
+        self.is_essential && self.health == Health::Missing
+    }
+}
+
 /// Makes all checks on this machine.
 pub(crate) fn examine() -> Vec<Check> {
     let features = Features::detect();
@@ -81,7 +88,7 @@ pub(crate) fn examine() -> Vec<Check> {
 
 /// Whether `run` and `daemon` work, given the findings.
 pub(crate) fn is_able(checks: &[Check]) -> bool {
-    !checks.iter().any(|check| check.is_essential && check.health == Health::Missing)
+    !checks.iter().any(Check::stands_in_the_way)
 }
 
 /// A check with two results: ok with the first finding, or `bad` with the second one and the remedy.
