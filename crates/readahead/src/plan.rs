@@ -162,6 +162,12 @@ impl Plan {
         }
     }
 
+    /// Appends a read of each `(start, pages)`, none of which is empty, as far as they fit.
+    pub fn read_each(&mut self, pieces: impl Iterator<Item = (Page, u64)>, cause: Cause) {
+        let reads = pieces.map(|(start, pages)| Action::Read { start, pages, cause });
+        self.actions.extend(reads.take(self.spare()));
+    }
+
     /// Appends a mark on `[first, last]`.
     pub fn mark(&mut self, first: Page, last: Page) {
         self.push(Action::Mark(Mark { first, last }));

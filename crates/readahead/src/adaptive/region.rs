@@ -9,6 +9,9 @@
 //!   level 0  |    n = 6      |    n = 1      |    n = 0      |    n = 2      |
 //! ```
 //!
+//! A region is remembered from the first miss on in a larger one that has others. So a miss that is far from all others
+//! costs one look-up, and one entry of the table.
+//!
 //! `n` misses have cost the reader `n * L`. If reading the whole region costs `C = L + size/B`, the
 //! rest is read as soon as `n * L >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest
 //! holds: under the scale-free prior (as many reads are still to come as were seen, whatever their
@@ -55,6 +58,13 @@ struct Key {
     index: u64,
 }
 
+impl Key {
+    /// The region of that size around a page of the file that is read.
+    fn around(page: Page, log2_pages: u32, context: &AccessContext) -> Self {
+        Key { file: context.access.file, log2_pages, index: page >> log2_pages }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     misses: u32,
@@ -66,9 +76,34 @@ struct Region {
     filled: u64,
     /// Pages of the last miss's request.
     request: u64,
+    /// The page of the first miss, which is the only one at first.
+    only: Page,
 }
 
 impl Region {
+    /// Counts a miss. The file has `size` pages of the region now.
+    fn count(&mut self, context: &AccessContext, size: u64) {
+        self.misses = self.misses.saturating_add(1);
+        self.request = context.end - context.first;
+        if self.size != size {
+            // The file has grown or shrunk.
+            *self = Region { size, origin: 0, filled: 0, ..*self };
+        }
+        if self.filled >= size {
+            // It was read whole and misses again: its pages were evicted. Start judging afresh.
+            *self = Region { misses: 1, filled: 0, ..*self };
+        }
+        if self.misses == 1 {
+            self.only = context.first;
+        }
+    }
+
+    /// Whether a slice of it should be read after this miss.
+    fn qualifies(&self, context: &AccessContext) -> bool {
+        let left = self.size - self.filled;
+        left > 0 && (self.filled > 0 || pays(self.misses, left, context))
+    }
+
     /// Whether the page that is `place` pages from the region's start was asked for.
     fn has_read(&self, place: u64) -> bool {
         let behind = place + if place < self.origin { self.size } else { 0 };
@@ -105,28 +140,25 @@ impl Regions {
         plan: &mut Plan,
         tally: &mut Tally,
     ) {
+        let (group, now) = (context.cache.group(), context.access.now);
         let top = log2_ceil(context.access.file_pages).min(self.largest_log2_pages);
-        let group = context.cache.group();
         let mut best = None;
-        for log2_pages in SMALLEST_LOG2_PAGES..=top.max(SMALLEST_LOG2_PAGES) {
-            let key =
-                Key { file: context.access.file, log2_pages, index: context.first >> log2_pages };
-            let region =
-                self.table.get_or_insert_for(group, key, context.access.now, Region::default, drop);
-            region.misses = region.misses.saturating_add(1);
-            region.request = context.end - context.first;
-            let size = pages_in_file(&key, context.access.file_pages);
-            if region.size != size {
-                // The file has grown or shrunk.
-                *region = Region { size, origin: 0, filled: 0, ..*region };
-            }
-            if region.filled >= size {
-                // It was read whole and misses again: its pages were evicted. Start judging afresh.
-                *region = Region { misses: 1, filled: 0, ..*region };
-            }
-            let left = size - region.filled;
-            if left > 0 && (region.filled > 0 || pays(region.misses, left, context)) {
+        for log2_pages in (SMALLEST_LOG2_PAGES..=top.max(SMALLEST_LOG2_PAGES)).rev() {
+            let key = Key::around(context.first, log2_pages, context);
+            let region = self.table.get_or_insert_for(group, key, now, Region::default, drop);
+            let before = *region;
+            region.count(context, pages_in_file(&key, context.access.file_pages));
+            if best.is_none() && region.qualifies(context) {
                 best = Some(key);
+            }
+            if before.misses == 0 {
+                break;
+            }
+            if before.misses == 1 && log2_pages > SMALLEST_LOG2_PAGES {
+                let half = Key::around(before.only, log2_pages - 1, context);
+                let size = pages_in_file(&half, context.access.file_pages);
+                let begun = || Region { size, ..before };
+                self.table.get_or_insert_for(group, half, now, begun, drop);
             }
         }
         if let Some(key) = best {
@@ -153,11 +185,7 @@ impl Regions {
         // A stream's pages would have been read ahead anyhow: no wait was saved.
         let requests = if is_of_a_stream { 0.0 } else { used.requests };
         account.use_up(used.pages * cost.page_s(), requests * cost.latency_s);
-        let key = |log2_pages| Key {
-            file: context.access.file,
-            log2_pages,
-            index: context.first >> log2_pages,
-        };
+        let key = |log2_pages| Key::around(context.first, log2_pages, context);
         let levels = (SMALLEST_LOG2_PAGES..=self.largest_log2_pages).rev().map(key);
         let is_begun = |key: &Key| {
             let region = self.table.get(key);
@@ -172,10 +200,9 @@ impl Regions {
     pub(super) fn have_lost(&mut self, context: &AccessContext) -> bool {
         context.cache.past() != Past::Unknown
             && (SMALLEST_LOG2_PAGES..=self.largest_log2_pages).any(|log2_pages| {
-                let index = context.first >> log2_pages;
-                let key = Key { file: context.access.file, log2_pages, index };
+                let key = Key::around(context.first, log2_pages, context);
                 let region = self.table.get(&key);
-                region.is_some_and(|it| it.has_read(context.first - (index << log2_pages)))
+                region.is_some_and(|it| it.has_read(context.first - (key.index << log2_pages)))
             })
     }
 
@@ -267,4 +294,83 @@ fn pages_in_file(key: &Key, file_pages: Page) -> u64 {
 
 fn log2_ceil(pages: u64) -> u32 {
     pages.max(1).next_power_of_two().ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Access, Hint, OpenFileId, Trigger, VolumeId};
+    use crate::adaptive::allowance::Allowance;
+    use crate::adaptive::device::Device;
+    use crate::adaptive::rules::Rules;
+    use crate::cache::CacheView;
+    use crate::cost::DeviceCost;
+    use crate::table::SCATTER;
+
+    const FILE: FileId = FileId(1);
+
+    struct NothingCached;
+
+    impl CacheView for NothingCached {
+        fn cached_in(&self, _: Page, _: u64) -> u64 {
+            0
+        }
+    }
+
+    /// A miss in a file of 4 GiB, of one page.
+    fn miss(regions: &mut Regions, page: Page) {
+        let access = Access {
+            file: FILE,
+            volume: VolumeId(1),
+            open_file: OpenFileId(1),
+            page,
+            request: 1,
+            previous: None,
+            trigger: Trigger::Absent,
+            via: Via::Read,
+            hint: Hint::Normal,
+            file_pages: 1 << 20,
+            kernel_window: 32,
+            now: 1,
+        };
+        let (rules, device) = (Rules::default(), Device::new(DeviceCost::DISK));
+        // There is room for nothing, so no slice is read.
+        let allowance = Allowance::default();
+        let context = AccessContext::new(&access, &NothingCached, &rules, &device, allowance);
+        let (mut account, mut plan, mut tally) = Default::default();
+        regions.on_unmatched_miss(&context, &mut account, &mut plan, &mut tally);
+        assert!(plan.actions().is_empty());
+    }
+
+    #[test]
+    fn every_region_with_two_misses_has_counted_all_of_its_misses() {
+        let mut regions = Regions::new(1024, 1 << 16);
+        // Half of them are scattered, and half lie within 4 MiB.
+        let pages: Vec<Page> = (1..=200_u64)
+            .map(|n| (n.wrapping_mul(SCATTER) >> 20) % if n % 2 == 0 { 1 << 20 } else { 1 << 10 })
+            .collect();
+        pages.iter().for_each(|page| miss(&mut regions, *page));
+        for log2_pages in SMALLEST_LOG2_PAGES..=16 {
+            for page in &pages {
+                let index = page >> log2_pages;
+                let misses = pages.iter().filter(|other| *other >> log2_pages == index).count();
+                let counted = regions.table.get(&Key { file: FILE, log2_pages, index });
+                let counted = counted.map_or(0, |region| region.misses as usize);
+                let is_remembered = misses > 1 || log2_pages == 16;
+                assert!(
+                    counted == misses || (counted == 0 && !is_remembered),
+                    "{counted} of {misses} in region {index} of level {log2_pages}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_miss_that_is_far_from_all_others_takes_one_entry() {
+        let mut regions = Regions::new(1024, 1 << 16);
+        (0..16).for_each(|n| miss(&mut regions, n << 16));
+        assert_eq!(regions.table.len(), 16);
+        miss(&mut regions, 1 << 15);
+        assert_eq!(regions.table.len(), 18, "two halves");
+    }
 }

@@ -64,12 +64,12 @@ impl Before {
 fn price_s(asked: &[Action], is_the_kernels: bool, device: &Device) -> f64 {
     let (access_s, page_s) = (device.cost.access_s(), device.pages.unit_s);
     // A disk passes over a narrower gap in the time it takes to read it. Elsewhere, each request is an access.
-    let far = if device.pages.is_serial { access_s / page_s } else { 0.0 };
+    let far = if device.pages.is_serial { (access_s / page_s).ceil() as u64 } else { 0 };
     let (mut accesses, mut passed, mut read, mut last_end) = (0, 0, 0, None);
     for action in asked {
         let Action::Read { start, pages, .. } = *action else { continue };
         match last_end {
-            Some(end) if real(start.abs_diff(end)) < far => passed += start.abs_diff(end),
+            Some(end) if start.abs_diff(end) < far => passed += start.abs_diff(end),
             _ => accesses += 1,
         }
         read += pages;

@@ -378,11 +378,12 @@ impl Stream {
         let (first, step) =
             if nearest_first { (from, self.step) } else { (from + units - 1, -self.step) };
         // The file has a page of each unit: the window was cut to it.
-        let Some(mut page) = self.page(first, file_pages) else { return };
-        for _ in 0..units {
-            plan.read(page, self.len.min(file_pages.saturating_sub(page)), cause);
-            page = page.wrapping_add_signed(step);
-        }
+        let Some(first) = self.page(first, file_pages) else { return };
+        let piece = |number: u64| {
+            let start = first.wrapping_add_signed(number as i64 * step);
+            (start, self.len.min(file_pages.saturating_sub(start)))
+        };
+        plan.read_each((0..units as usize).map(|number| piece(number as u64)), cause);
     }
 
     fn set_mark(&mut self, unit: u64, context: &AccessContext, plan: &mut Plan) {
