@@ -9,8 +9,8 @@
 //!   level 0  |    n = 6      |    n = 1      |    n = 0      |    n = 2      |
 //! ```
 //!
-//! A region is remembered from the first miss on in a larger one that has others. So a miss that is far from all others
-//! costs one look-up, and one entry of the table.
+//! The table holds the largest region from its first miss on, and each smaller one only once the region twice its size
+//! has two misses. So a miss that has its largest region to itself takes one entry.
 //!
 //! `n` misses have cost the reader `n * L`. If reading the whole region costs `C = L + size/B`, the
 //! rest is read as soon as `n * L >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest
@@ -63,6 +63,12 @@ impl Key {
     fn around(page: Page, log2_pages: u32, context: &AccessContext) -> Self {
         Key { file: context.access.file, log2_pages, index: page >> log2_pages }
     }
+
+    /// The half of it that holds a page.
+    fn half(&self, page: Page) -> Self {
+        let log2_pages = self.log2_pages - 1;
+        Key { log2_pages, index: page >> log2_pages, ..*self }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,8 +82,8 @@ struct Region {
     filled: u64,
     /// Pages of the last miss's request.
     request: u64,
-    /// The page of the first miss, which is the only one at first.
-    only: Page,
+    /// The page of the first miss.
+    first_miss: Page,
 }
 
 impl Region {
@@ -91,10 +97,10 @@ impl Region {
         }
         if self.filled >= size {
             // It was read whole and misses again: its pages were evicted. Start judging afresh.
-            *self = Region { misses: 1, filled: 0, ..*self };
+            *self = Region { misses: 1, origin: 0, filled: 0, ..*self };
         }
         if self.misses == 1 {
-            self.only = context.first;
+            self.first_miss = context.first;
         }
     }
 
@@ -132,7 +138,7 @@ impl Regions {
         }
     }
 
-    /// Counts an unmatched miss in every region around it, and reads a slice of the largest that pays.
+    /// Counts an unmatched miss, and reads a slice of the largest region around it that pays.
     pub(super) fn on_unmatched_miss(
         &mut self,
         context: &AccessContext,
@@ -140,30 +146,41 @@ impl Regions {
         plan: &mut Plan,
         tally: &mut Tally,
     ) {
+        if let Some(key) = self.count(context) {
+            self.buy_slice(key, context, account, plan, tally);
+        }
+    }
+
+    /// Counts a miss in the regions around it, from the largest on. Returns the largest that pays.
+    fn count(&mut self, context: &AccessContext) -> Option<Key> {
         let (group, now) = (context.cache.group(), context.access.now);
-        let top = log2_ceil(context.access.file_pages).min(self.largest_log2_pages);
+        let file_pages = context.access.file_pages;
+        let top = log2_ceil(file_pages).min(self.largest_log2_pages);
         let mut best = None;
         for log2_pages in (SMALLEST_LOG2_PAGES..=top.max(SMALLEST_LOG2_PAGES)).rev() {
             let key = Key::around(context.first, log2_pages, context);
             let region = self.table.get_or_insert_for(group, key, now, Region::default, drop);
             let before = *region;
-            region.count(context, pages_in_file(&key, context.access.file_pages));
+            region.count(context, pages_in_file(&key, file_pages));
             if best.is_none() && region.qualifies(context) {
                 best = Some(key);
             }
-            if before.misses == 0 {
+            if log2_pages == SMALLEST_LOG2_PAGES {
                 break;
             }
-            if before.misses == 1 && log2_pages > SMALLEST_LOG2_PAGES {
-                let half = Key::around(before.only, log2_pages - 1, context);
-                let size = pages_in_file(&half, context.access.file_pages);
-                let begun = || Region { size, ..before };
-                self.table.get_or_insert_for(group, half, now, begun, drop);
+            match before.misses {
+                // The half around the miss is known if the file has grown, or the table had forgotten this region.
+                0 if self.table.get(&key.half(context.first)).is_none() => break,
+                1 => {
+                    let half = key.half(before.first_miss);
+                    let size = pages_in_file(&half, file_pages);
+                    let with_its_miss = || Region { size, ..before };
+                    self.table.get_or_insert_for(group, half, now, with_its_miss, drop);
+                }
+                _ => {}
             }
         }
-        if let Some(key) = best {
-            self.buy_slice(key, context, account, plan, tally);
-        }
+        best
     }
 
     /// The use of a region that the access shows, if it has touched a mark in a slice.
@@ -298,6 +315,10 @@ fn log2_ceil(pages: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
     use crate::access::{Access, Hint, OpenFileId, Trigger, VolumeId};
     use crate::adaptive::allowance::Allowance;
@@ -305,9 +326,9 @@ mod tests {
     use crate::adaptive::rules::Rules;
     use crate::cache::CacheView;
     use crate::cost::DeviceCost;
-    use crate::table::SCATTER;
 
-    const FILE: FileId = FileId(1);
+    /// Log2 of the pages of the largest region.
+    const LARGEST: u32 = 16;
 
     struct NothingCached;
 
@@ -317,10 +338,10 @@ mod tests {
         }
     }
 
-    /// A miss in a file of 4 GiB, of one page.
-    fn miss(regions: &mut Regions, page: Page) {
+    /// Passes a miss of one page to `judge`.
+    fn with_miss<T>(page: Page, file_pages: u64, judge: impl FnOnce(&AccessContext) -> T) -> T {
         let access = Access {
-            file: FILE,
+            file: FileId(1),
             volume: VolumeId(1),
             open_file: OpenFileId(1),
             page,
@@ -329,48 +350,88 @@ mod tests {
             trigger: Trigger::Absent,
             via: Via::Read,
             hint: Hint::Normal,
-            file_pages: 1 << 20,
+            file_pages,
             kernel_window: 32,
             now: 1,
         };
         let (rules, device) = (Rules::default(), Device::new(DeviceCost::DISK));
-        // There is room for nothing, so no slice is read.
         let allowance = Allowance::default();
-        let context = AccessContext::new(&access, &NothingCached, &rules, &device, allowance);
-        let (mut account, mut plan, mut tally) = Default::default();
-        regions.on_unmatched_miss(&context, &mut account, &mut plan, &mut tally);
-        assert!(plan.actions().is_empty());
+        judge(&AccessContext::new(&access, &NothingCached, &rules, &device, allowance))
     }
 
-    #[test]
-    fn every_region_with_two_misses_has_counted_all_of_its_misses() {
-        let mut regions = Regions::new(1024, 1 << 16);
-        // Half of them are scattered, and half lie within 4 MiB.
-        let pages: Vec<Page> = (1..=200_u64)
-            .map(|n| (n.wrapping_mul(SCATTER) >> 20) % if n % 2 == 0 { 1 << 20 } else { 1 << 10 })
-            .collect();
-        pages.iter().for_each(|page| miss(&mut regions, *page));
-        for log2_pages in SMALLEST_LOG2_PAGES..=16 {
-            for page in &pages {
-                let index = page >> log2_pages;
-                let misses = pages.iter().filter(|other| *other >> log2_pages == index).count();
-                let counted = regions.table.get(&Key { file: FILE, log2_pages, index });
-                let counted = counted.map_or(0, |region| region.misses as usize);
-                let is_remembered = misses > 1 || log2_pages == 16;
-                assert!(
-                    counted == misses || (counted == 0 && !is_remembered),
-                    "{counted} of {misses} in region {index} of level {log2_pages}"
-                );
+    /// What [`Regions::count`] returns if each region is counted from its first miss on.
+    fn count_in_all(
+        regions: &mut BTreeMap<(u32, u64), Region>,
+        context: &AccessContext,
+    ) -> Option<Key> {
+        let top = log2_ceil(context.access.file_pages).clamp(SMALLEST_LOG2_PAGES, LARGEST);
+        let mut best = None;
+        for log2_pages in SMALLEST_LOG2_PAGES..=top {
+            let key = Key::around(context.first, log2_pages, context);
+            let region = regions.entry((log2_pages, key.index)).or_default();
+            region.count(context, pages_in_file(&key, context.access.file_pages));
+            if region.qualifies(context) {
+                best = Some(key);
+            }
+        }
+        best
+    }
+
+    proptest! {
+        #[test]
+        fn the_region_that_pays_is_the_same_as_if_all_were_counted(
+            mut file_pages in 100..100_000u64,
+            misses in prop::collection::vec((0..1u64 << 20, 0..4u32, 0..300u64, 0..20u32), 1..200),
+        ) {
+            let (mut regions, mut all) = (Regions::new(8192, 1 << LARGEST), BTreeMap::new());
+            for (place, narrower, slice, grows) in misses {
+                // The file doubles now and then, and most misses lie in clusters.
+                file_pages *= if grows == 0 && file_pages < 1 << 20 { 2 } else { 1 };
+                let page = (place >> (4 * narrower)) % file_pages;
+                let (paying, expected) = with_miss(page, file_pages, |context| {
+                    (regions.count(context), count_in_all(&mut all, context))
+                });
+                prop_assert_eq!(paying, expected);
+                if let Some(key) = paying {
+                    let region = regions.table.get_mut(&key, 1).expect("it was counted");
+                    region.filled = (region.filled + slice).min(region.size);
+                    all.insert((key.log2_pages, key.index), *region);
+                }
             }
         }
     }
 
     #[test]
-    fn a_miss_that_is_far_from_all_others_takes_one_entry() {
-        let mut regions = Regions::new(1024, 1 << 16);
-        (0..16).for_each(|n| miss(&mut regions, n << 16));
-        assert_eq!(regions.table.len(), 16);
-        miss(&mut regions, 1 << 15);
-        assert_eq!(regions.table.len(), 18, "two halves");
+    fn a_miss_that_has_its_largest_region_to_itself_takes_one_entry() {
+        let mut regions = Regions::new(1024, 1 << LARGEST);
+        let mut miss = |page: Page| {
+            with_miss(page, 1 << 20, |context| regions.count(context));
+            regions.table.len()
+        };
+        let entries: Vec<usize> = (0..16).map(|n| miss(n << LARGEST)).collect();
+        assert_eq!(entries, (1..=16).collect::<Vec<_>>());
+        assert_eq!(miss(1 << (LARGEST - 1)), 18, "and two halves");
+    }
+
+    #[test]
+    fn a_region_that_begins_anew_tells_its_half_nothing_of_what_was_read() {
+        let mut regions = Regions::new(1024, 1 << LARGEST);
+        let miss = |regions: &mut Regions| {
+            with_miss(0, 1 << LARGEST, |context| {
+                regions.count(context);
+                Key::around(0, LARGEST, context)
+            })
+        };
+        let key = miss(&mut regions);
+        // It was read whole, from near its end on. Then its pages were evicted, and the table has forgotten its halves.
+        let region = regions.table.get_mut(&key, 1).expect("it was counted");
+        *region = Region { misses: 9, origin: 60_000, filled: region.size, ..*region };
+        miss(&mut regions);
+        regions.table.get_mut(&key, 9);
+        regions.table.forget_before(5, drop);
+        miss(&mut regions);
+        let half = regions.table.get(&key.half(0)).expect("the region has two misses");
+        assert_eq!((half.misses, half.origin, half.filled), (2, 0, 0));
+        assert!(!half.has_read(0));
     }
 }

@@ -378,12 +378,12 @@ impl Stream {
         let (first, step) =
             if nearest_first { (from, self.step) } else { (from + units - 1, -self.step) };
         // The file has a page of each unit: the window was cut to it.
-        let Some(first) = self.page(first, file_pages) else { return };
+        let Some(first_page) = self.page(first, file_pages) else { return };
         let piece = |number: u64| {
-            let start = first.wrapping_add_signed(number as i64 * step);
+            let start = first_page.wrapping_add_signed(number as i64 * step);
             (start, self.len.min(file_pages.saturating_sub(start)))
         };
-        plan.read_each((0..units as usize).map(|number| piece(number as u64)), cause);
+        plan.read_each((0..units).map(piece), cause);
     }
 
     fn set_mark(&mut self, unit: u64, context: &AccessContext, plan: &mut Plan) {
