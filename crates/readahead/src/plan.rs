@@ -164,7 +164,10 @@ impl Plan {
 
     /// Appends a read of each `(start, pages)`, none of which is empty, as far as they fit.
     pub fn read_each(&mut self, pieces: impl Iterator<Item = (Page, u64)>, cause: Cause) {
-        let reads = pieces.map(|(start, pages)| Action::Read { start, pages, cause });
+        let reads = pieces.map(|(start, pages)| {
+            debug_assert!(pages > 0, "the piece at page {start} is empty");
+            Action::Read { start, pages, cause }
+        });
         self.actions.extend(reads.take(self.spare()));
     }
 

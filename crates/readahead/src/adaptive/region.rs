@@ -63,12 +63,6 @@ impl Key {
     fn around(page: Page, log2_pages: u32, context: &AccessContext) -> Self {
         Key { file: context.access.file, log2_pages, index: page >> log2_pages }
     }
-
-    /// The half of it that holds a page.
-    fn half(&self, page: Page) -> Self {
-        let log2_pages = self.log2_pages - 1;
-        Key { log2_pages, index: page >> log2_pages, ..*self }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -168,11 +162,12 @@ impl Regions {
             if log2_pages == SMALLEST_LOG2_PAGES {
                 break;
             }
+            let half_around = |page| Key::around(page, log2_pages - 1, context);
             match before.misses {
                 // The half around the miss is known if the file has grown, or the table had forgotten this region.
-                0 if self.table.get(&key.half(context.first)).is_none() => break,
+                0 if self.table.get(&half_around(context.first)).is_none() => break,
                 1 => {
-                    let half = key.half(before.first_miss);
+                    let half = half_around(before.first_miss);
                     let size = pages_in_file(&half, file_pages);
                     let with_its_miss = || Region { size, ..before };
                     self.table.get_or_insert_for(group, half, now, with_its_miss, drop);
@@ -430,7 +425,8 @@ mod tests {
         regions.table.get_mut(&key, 9);
         regions.table.forget_before(5, drop);
         miss(&mut regions);
-        let half = regions.table.get(&key.half(0)).expect("the region has two misses");
+        let half = Key { log2_pages: LARGEST - 1, ..key };
+        let half = regions.table.get(&half).expect("the region has two misses");
         assert_eq!((half.misses, half.origin, half.filled), (2, 0, 0));
         assert!(!half.has_read(0));
     }
