@@ -22,7 +22,10 @@
 //! until another one stops. So a reader below its share counts four fifths of what others have ahead,
 //! and finds a fifth free.
 
+use super::device::Device;
 use super::kernel_window::KERNEL_WINDOW_PAGES;
+use super::rules::{Rule, Rules};
+use crate::access::Via;
 use crate::tally::Tally;
 
 /// Twice the kernel's default window: less is not worth asking for.
@@ -75,6 +78,18 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
+    /// What depends on the device and the way of reading only: nothing is allowed yet.
+    pub(super) fn on(device: &Device, via: Via, rules: &Rules) -> Self {
+        Allowance {
+            is_mapped: via == Via::Mmap,
+            ample: if rules.have(Rule::Alone) { device.ample_pages } else { 0 },
+            is_serial: device.pages.is_serial || !rules.have(Rule::WindowsOut),
+            favours_newcomers: rules.have(Rule::Newcomers),
+            is_shared: rules.have(Rule::Shares),
+            ..Allowance::default()
+        }
+    }
+
     /// Pages of a region that may be asked for now.
     pub(super) fn for_region(&self, tally: &Tally) -> u64 {
         self.most().saturating_sub(tally.ahead_pages()).min(self.window)

@@ -30,6 +30,7 @@
 mod access_context;
 mod allowance;
 mod completion_rate;
+mod decision;
 mod density;
 mod device;
 mod file;
@@ -58,18 +59,18 @@ use serde::{Deserialize, Serialize};
 
 use access_context::AccessContext;
 use allowance::{Allowance, MIN_READ_AHEAD_PAGES};
+use decision::Decision;
 use device::Device;
 use file::{FileState, Found};
 use kernel_window::KERNEL_WINDOW_PAGES;
 use pressure::{Pressure, Pressures};
 use region::Regions;
-use settle::Before;
 
 use crate::Account;
-use crate::access::{Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Trigger, Via, VolumeId};
+use crate::access::{Access, FileId, GroupId, Hint, Nanos, PAGE_BYTES, Trigger, VolumeId};
 use crate::cache::{CacheView, Past};
 use crate::cost::DeviceCost;
-use crate::plan::{Action, Plan};
+use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::table::Table;
 use crate::tally::Tally;
@@ -226,89 +227,49 @@ impl Policy for Adaptive {
             return;
         }
         let group = cache.group();
-        let mut pressure = self.feel_pressure(group, access, cache);
+        let pressure = self.feel_pressure(group, access, cache);
         let most_ahead = self.most_ahead(pressure, access, cache);
-        let rules = &self.rules;
         self.device.renew(cache.cost());
-        let history =
-            self.volumes.get_or_insert_with(access.volume, access.now, History::default, drop);
+        let (now, rules, device, tally) = (access.now, &self.rules, &self.device, &mut self.tally);
+        let history = self.volumes.get_or_insert_with(access.volume, now, History::default, drop);
         let key = (access.volume, group);
-        let account = self.accounts.get_or_insert_with(key, access.now, Account::default, drop);
-        account.pass_time(access.now);
+        let account = self.accounts.get_or_insert_with(key, now, Account::default, drop);
+        account.pass_time(now);
         let allowance = Allowance {
             budget: most_ahead,
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),
-            stream_credit: account.stream_pages(&self.device.cost),
-            is_mapped: access.via == Via::Mmap,
-            ample: if rules.have(Rule::Alone) { self.device.ample_pages } else { 0 },
-            is_serial: self.device.pages.is_serial || !rules.have(Rule::WindowsOut),
-            favours_newcomers: rules.have(Rule::Newcomers),
-            is_shared: rules.have(Rule::Shares),
+            stream_credit: account.stream_pages(&device.cost),
+            ..Allowance::on(device, access.via, rules)
         };
-        let tally = &mut self.tally;
-        let context = AccessContext::new(access, cache, rules, &self.device, allowance);
-        let file = self.files.get_or_insert_for(
-            group,
-            access.file,
-            access.now,
-            FileState::new,
-            |forgotten| forgotten.give_up(tally),
-        );
+        let context = &AccessContext::new(access, cache, rules, device, allowance);
+        let give_up = |forgotten: FileState| forgotten.give_up(tally);
+        let file = self.files.get_or_insert_for(group, access.file, now, FileState::new, give_up);
         file.read_in(group);
-        if access.trigger == Trigger::Mark
-            && let Some(used) = self.regions.used(&context)
-        {
-            let is_of_a_stream = file.follows(&context);
-            self.regions.on_use(&used, &context, is_of_a_stream, account, plan, tally);
-            if !is_of_a_stream {
-                plan.recognise();
-                return;
-            }
+
+        let (regions, pressures) = (&mut self.regions, &mut self.pressures);
+        let mut decision =
+            Decision { context, group, pressure, pressures, account, regions, tally, plan };
+        if decision.is_of_a_region_only(file) {
+            return;
         }
-        // `feel_pressure` has counted pages that the kernel had read ahead and lost.
-        let feels = rules.have(Rule::Pressure) && cache.past() != Past::EvictedUnused;
-        let is_unmatched = match file.place(&context, history, tally) {
-            Found::Stream(stream, mut outlook) => {
-                let before = Before::of(stream, tally, plan);
-                if stream.can_gain(&context.device.cost) {
-                    plan.recognise();
-                }
-                if feels && stream.has_lost(&context) {
-                    pressure.thrashed(access.kernel_window, false, access.now);
-                    *self.pressures.of_mut(group, access.now) = pressure;
-                }
-                stream.proceed(&context, &mut outlook, plan, tally);
-                if let Some(pages) = stream.wider_window(&context, tally) {
-                    plan.widen(pages);
-                }
-                before.settle(stream, &context, tally, plan, account);
+        let is_unmatched = match file.place(context, history, decision.tally) {
+            Found::Stream(stream, outlook) => {
+                decision.go_on(stream, outlook);
                 if stream.has_ended_a_file(access) {
                     history.completion_rate.end();
                 }
                 false
             }
             Found::UnmatchedMiss => {
-                if may_be_dense(&context) {
-                    if feels && self.regions.have_lost(&context) {
-                        pressure.thrashed(access.kernel_window, false, access.now);
-                        *self.pressures.of_mut(group, access.now) = pressure;
-                    }
-                    self.regions.on_unmatched_miss(&context, account, plan, tally);
-                }
+                decision.count_in_regions();
                 true
             }
             Found::SameRequest(pages) => {
-                if pressure.kernel_window(u32::MAX).is_none() && rules.have(Rule::Whole) {
-                    read_whole(pages, &context, plan);
-                }
+                decision.read_whole(pages);
                 false
             }
         };
-        let own = file.judge_read_around(is_unmatched, &context);
-        let bound = pressure.kernel_window(own.unwrap_or(access.kernel_window)).or(own);
-        if let Some(pages) = bound {
-            plan.push(Action::KernelWindow { pages });
-        }
+        decision.bound_kernel_window(file.judge_read_around(is_unmatched, context));
     }
 
     fn window_bound(&self, group: GroupId) -> Option<u32> {
@@ -348,19 +309,4 @@ impl Policy for Adaptive {
         self.regions.forget_before(moment);
         self.volumes.change_idle(moment, |history| *history = history.rested());
     }
-}
-
-/// Lets the kernel read requests of `pages` pages whole, if memory has room for them. A request whose transfer takes as
-/// long as many accesses loses little if it is read in pieces.
-fn read_whole(pages: u64, context: &AccessContext, plan: &mut Plan) {
-    let most = context.device.ample_pages.min(context.allowance.window);
-    let is_larger = pages > u64::from(context.access.kernel_window);
-    if let (true, Ok(pages)) = (is_larger && pages <= most, u32::try_from(pages)) {
-        plan.read_whole(pages);
-    }
-}
-
-/// Whether an unmatched miss counts as dense random reading.
-fn may_be_dense(context: &AccessContext) -> bool {
-    context.access.trigger == Trigger::Absent && !context.device.cost.outpaces_user_space()
 }

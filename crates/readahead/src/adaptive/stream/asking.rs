@@ -1,7 +1,7 @@
 //! What a stream asks for: how large its next window is, where its mark stands, and which pages that is.
 
 use super::Stream;
-use crate::access::{Trigger, Via};
+use crate::access::{Nanos, Trigger, Via};
 use crate::adaptive::access_context::AccessContext;
 use crate::adaptive::allowance::{Claim, MIN_READ_AHEAD_PAGES};
 use crate::adaptive::kernel_window::{KERNEL_WINDOW_PAGES, NARROW_PAGES};
@@ -86,11 +86,8 @@ impl Stream {
             Run { tail_exponent: expected.tail_exponent.min(MOST_TAIL_OF_WINDOWS), ..expected };
         let window = self.bounded_by_the_request((context.rules.window)(&cost, run), context);
         let wanted = self.wanted(window, context);
-        if context.rules.have(Rule::LeftToKernel) && self.kernel_does(&cost, window, context) {
-            return 0;
-        }
-        let must_pay = context.rules.have(Rule::Pays) && !self.kernel_reads_ahead(context);
-        if must_pay && !self.pays(&cost, expected, wanted, context) {
+        if self.kernel_does(&cost, window, context) || !self.pays(&cost, expected, wanted, context)
+        {
             return 0;
         }
         let ahead = Ahead {
@@ -106,10 +103,9 @@ impl Stream {
             self.set_next_mark(self.frontier - look_ahead, &outlook.lengths, context, plan);
             return 0;
         }
-        let uncut = self.fit(wanted, last, room, context, plan.spare());
-        let cuts = self.is_contiguous() && context.rules.have(Rule::Ends);
-        let window = if cuts { self.cut(uncut, last, &cost, &outlook.lengths) } else { uncut };
-        if window == 0 && uncut > 0 {
+        let fitting = self.fit(wanted, last, room, context, plan.spare());
+        let window = self.cut(fitting, last, &cost, &outlook.lengths, context);
+        if window == 0 && fitting > 0 {
             self.watch_the_frontier(&outlook.lengths, context, plan);
             return 0;
         }
@@ -118,23 +114,12 @@ impl Stream {
             self.watch_the_end(last, context, plan);
             return 0;
         }
-        let from = self.frontier;
-        self.read(from, window, context, cause, plan);
-        self.frontier = from + window;
-        self.at_the_end = self.frontier == last;
-        self.asked_at = context.access.now;
-        self.cap = self.cap.saturating_add((self.cap / 16).max(1));
-        // The reader finishes the last window before the one just asked for arrives. The next must be asked for then at
-        // the latest. Where accesses overlap, each step of the reader makes room for another window.
-        let ended = from.saturating_sub(1).max(self.reader);
-        let is_cut = window < wanted.min(last - from);
-        let earliest = if cost.is_serial && !(is_cut && self.is_swept(context)) {
-            ended
-        } else {
-            ended.min(self.step_on())
-        };
-        let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
+        let is_cut = window < wanted.min(last - self.frontier);
+        let earliest = self.earliest_mark(is_cut, &cost, context);
+        self.read(self.frontier, window, context, cause, plan);
+        self.move_frontier(window, last, context.access.now);
         if self.frontier < last {
+            let mark = self.frontier.saturating_sub(look_ahead).max(earliest);
             self.set_next_mark(mark.min(self.frontier - 1), &outlook.lengths, context, plan);
         } else {
             self.watch_the_end(last, context, plan);
@@ -142,12 +127,37 @@ impl Stream {
         window * self.len
     }
 
+    /// The next `window` units of the file's `last` have been asked for.
+    fn move_frontier(&mut self, window: u64, last: u64, now: Nanos) {
+        self.frontier += window;
+        self.at_the_end = self.frontier == last;
+        self.asked_at = now;
+        self.cap = self.cap.saturating_add((self.cap / 16).max(1));
+    }
+
+    /// The first unit at which the window after the one that is asked for now may be asked for; `is_cut` tells that
+    /// this one is smaller than the rule asks. The reader finishes the last window before this one arrives. The next
+    /// must be asked for then at the latest. Where accesses overlap, each step of the reader makes room for another
+    /// window.
+    fn earliest_mark(&self, is_cut: bool, cost: &UnitCost, context: &AccessContext) -> u64 {
+        let ended = self.frontier.saturating_sub(1).max(self.reader);
+        let waits_its_turn = cost.is_serial && !(is_cut && self.is_swept(context));
+        if waits_its_turn { ended } else { ended.min(self.step_on()) }
+    }
+
     /// The units of `window` up to where runs that come as far as this one are likely to end.
-    fn cut(&self, window: u64, last: u64, cost: &UnitCost, lengths: &Lengths) -> u64 {
-        let to = self.frontier + window;
-        if window == 0 {
-            return 0;
+    fn cut(
+        &self,
+        window: u64,
+        last: u64,
+        cost: &UnitCost,
+        lengths: &Lengths,
+        context: &AccessContext,
+    ) -> u64 {
+        if window == 0 || !self.is_contiguous() || !context.rules.have(Rule::Ends) {
+            return window;
         }
+        let to = self.frontier + window;
         let requested = self.requested();
         lengths.cut(requested, self.frontier, to, cost.stall_units()).min(last) - self.frontier
     }
@@ -225,8 +235,12 @@ impl Stream {
 
     /// Whether a window is expected to save its reader more than it costs: the stalls for units that are used, against
     /// the device access and the transfer of the others. Two misses that are neighbours by chance look like the start
-    /// of a run. Where that happens often, runs are short, little is used, and no window pays.
+    /// of a run. Where that happens often, runs are short, little is used, and no window pays. What the kernel would
+    /// read by itself always does.
     fn pays(&self, cost: &UnitCost, run: Run, window: u64, context: &AccessContext) -> bool {
+        if self.kernel_reads_ahead(context) || !context.rules.have(Rule::Pays) {
+            return true;
+        }
         let pays_with = |used: f64| {
             let saved_s = used / self.units_a_stall(context).max(1) as f64 * cost.stall_s;
             saved_s >= context.device.cost.access_s() + (window as f64 - used) * cost.unit_s
@@ -275,7 +289,8 @@ impl Stream {
         let is_ample = f64::from(context.access.kernel_window) >= AMPLE_STALLS * cost.stall_units();
         let is_as_asked = is_ample && kernel_window >= window;
         let survives = self.cap == u64::MAX && context.access.via == Via::Read;
-        self.step == 1 && is_as_asked && survives
+        let is_left = context.rules.have(Rule::LeftToKernel);
+        self.step == 1 && is_as_asked && survives && is_left
     }
 
     /// Units of the window, cut to the file and to the room there is, or stretched to the file's end if little would be
