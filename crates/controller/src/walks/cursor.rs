@@ -36,6 +36,17 @@ pub(super) enum Next {
     Far,
 }
 
+impl Next {
+    /// The directory that must be listed before the walk can go on.
+    pub(super) fn unlisted(self) -> Option<Place> {
+        match self {
+            Next::Unlisted(place) => Some(place),
+            Next::Above(directory) => Some(Place::Known(directory)),
+            Next::File(_) | Next::End | Next::Far => None,
+        }
+    }
+}
+
 /// Most entries that one call examines: a row may have no file for long.
 const REACH: u32 = 4096;
 

@@ -1,10 +1,11 @@
 //! Listed directories: how a walk goes through their entries, and which files were requested.
 
+use super::cursor::Unit;
 use super::traversal::{Direction, Order, Sort};
 use crate::Nanos;
 use crate::entries::Entries;
 use crate::ids::{CgroupId, DeviceNumber, FileKey, Ticket};
-use crate::listing::{DirectoryRef, Listing};
+use crate::listing::{DirectoryRef, EntryRef, Listing};
 use crate::shared::Shared;
 
 /// Room for the entries of all listings together: 12 MiB.
@@ -148,6 +149,12 @@ impl Directories {
             Known::Listed(directory) => Some(directory),
             _ => None,
         }
+    }
+
+    /// The entry of a file, as commands name it.
+    pub(super) fn entry_of(&self, unit: Unit) -> Option<EntryRef> {
+        let listing = self.get(unit.directory)?.listing;
+        Some(EntryRef { listing, entry: unit.entry })
     }
 
     /// The first directory on the way up that is not listed.

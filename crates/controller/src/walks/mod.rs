@@ -19,6 +19,7 @@ mod cursor;
 mod directory;
 mod marks;
 mod means;
+mod requests;
 mod runs;
 mod stream;
 mod traversal;
@@ -26,23 +27,24 @@ mod waits;
 mod walker;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use readahead::DeviceCost;
 
 use crate::Nanos;
-use crate::command::{Command, Head, Listening};
+use crate::command::Command;
 use crate::files::AT_THE_MOMENT_NS;
 use crate::ids::{CgroupId, DeviceNumber, FileKey, Tgid, Ticket};
 use crate::input::Access;
-use crate::listing::{DirectoryRef, EntryRef, FileMiss, Listing, Place};
+use crate::listing::{DirectoryRef, FileMiss, Listing, Place};
 use crate::orders::Orders;
 use crate::savings::{Saved, Savings, batch_gain};
 use crate::shared::Shared;
-use cursor::{Cursor, Next, Unit};
+use cursor::{Cursor, Unit};
 use directory::{Asked, Directories};
-use marks::{MOST_MARKS, Marks, Outstanding, mark, unmark};
+use marks::{Marks, Outstanding, mark, unmark};
 pub(crate) use means::Means;
+use requests::{Batch, Requests};
 use runs::Run;
 use stream::{Marked, Stream};
 use traversal::{BY_INODE, Traversal};
@@ -64,9 +66,6 @@ const CHUNK: usize = 16;
 /// One file in this many of a large batch is marked.
 const MARK_EVERY: usize = 32;
 
-/// How many files the cursor looks ahead, to find directories to list.
-const SCOUTED_FILES: usize = 512;
-
 /// Misses in a directory before reading it whole is considered: one for this many of its files, but at most
 /// `MOST_MISSES`.
 const FILES_PER_MISS: u32 = 8;
@@ -81,17 +80,6 @@ struct Pending {
     walker: WalkerKey,
     group: CgroupId,
     key: FileKey,
-}
-
-/// Files requested together.
-#[derive(Clone, Debug)]
-struct Batch {
-    walker: WalkerKey,
-    stream: u32,
-    /// The number of the first file in the stream.
-    first: u32,
-    files: Vec<EntryRef>,
-    head: Head,
 }
 
 /// Totals.
@@ -109,12 +97,9 @@ pub(crate) struct Walks {
     walkers: Shared<WalkerKey, Walker>,
     directories: Directories,
     pending: BTreeMap<Ticket, Pending>,
-    batches: BTreeMap<Ticket, Batch>,
+    requests: Requests,
     marks: Marks,
     streams_begun: u32,
-    marks_all: bool,
-    /// Processes whose files are all marked.
-    marks_all_of: BTreeSet<Tgid>,
     totals: Totals,
     savings: Savings,
 }
@@ -125,11 +110,9 @@ impl Default for Walks {
             walkers: Shared::with_room(MOST_WALKERS),
             directories: Directories::default(),
             pending: BTreeMap::new(),
-            batches: BTreeMap::new(),
-            marks: Shared::with_room(MOST_MARKS),
+            requests: Requests::default(),
+            marks: Marks::default(),
             streams_begun: 0,
-            marks_all: false,
-            marks_all_of: BTreeSet::new(),
             totals: Totals::default(),
             savings: Savings::default(),
         }
@@ -140,20 +123,17 @@ impl Walks {
     /// From now on, marks every file that is read ahead, so that each use is reported. Walks draw conclusions only from
     /// the marks that they would set anyway.
     pub(crate) fn mark_all(&mut self) {
-        self.marks_all = true;
+        self.marks.set_all(true);
     }
 
     /// Marks all files that are read ahead for this process from now on, or no more.
     pub(crate) fn mark_all_of(&mut self, tgid: Tgid, marks_all: bool) {
-        match marks_all {
-            true => self.marks_all_of.insert(tgid),
-            false => self.marks_all_of.remove(&tgid),
-        };
+        self.marks.set_all_of(tgid, marks_all);
     }
 
     /// From now on, marks only the files from which walks draw conclusions.
     pub(crate) fn mark_few(&mut self) {
-        self.marks_all = false;
+        self.marks.set_all(false);
     }
 
     /// Number of programs that walk now on file systems that are meant.
@@ -166,7 +146,7 @@ impl Walks {
 
     /// Whether a walk has marked the file and waits for its use.
     pub(crate) fn expects(&self, file: FileKey) -> bool {
-        self.marks.contains_key(&file)
+        self.marks.get(file).is_some()
     }
 
     /// A process reads a file whose first page was absent.
@@ -262,7 +242,7 @@ impl Walks {
         let stream = &mut walker.streams[at];
         while let Some(marked) = stream.passed_mark(asked.number) {
             walker.suffixes.note(marked.suffix, marked.number == asked.number);
-            unmark(&mut self.marks, marked.file, orders);
+            self.marks.remove(marked.file, orders);
         }
         self.earn(key, used, &means.cost);
         true
@@ -284,7 +264,7 @@ impl Walks {
         means: &Means,
         orders: &mut Orders<'_>,
     ) -> bool {
-        let Some(&Outstanding { walker: key, unit, .. }) = self.marks.get(&access.of.file) else {
+        let Some(Outstanding { walker: key, unit, .. }) = self.marks.get(access.of.file) else {
             return false;
         };
         if let Some(walker) = self.walkers.get_mut(&key) {
@@ -292,7 +272,7 @@ impl Walks {
         }
         let is_late = false;
         if !self.reach(key, unit, is_late, means, orders) {
-            unmark(&mut self.marks, access.of.file, orders);
+            self.marks.remove(access.of.file, orders);
         }
         self.request_more(key, means, orders);
         true
@@ -434,7 +414,7 @@ impl Walks {
     /// The file system and cgroup for which a directory is being listed, or files are read.
     pub(crate) fn owner(&self, ticket: Ticket) -> Option<(DeviceNumber, CgroupId)> {
         let pending = self.pending.get(&ticket).map(|pending| pending.walker);
-        let key = pending.or_else(|| self.batches.get(&ticket).map(|batch| batch.walker))?;
+        let key = pending.or_else(|| self.requests.walker_of(ticket))?;
         Some((key.0, self.group_of(key)))
     }
 
@@ -485,7 +465,7 @@ impl Walks {
         means: &Means,
         orders: &mut Orders<'_>,
     ) {
-        let Some(mut batch) = self.batches.remove(&ticket) else { return };
+        let Some(mut batch) = self.requests.take(ticket) else { return };
         let files = files.min(batch.files.len() as u32);
         self.totals.files += u64::from(files);
         self.totals.bytes = self.totals.bytes.saturating_add(bytes);
@@ -505,7 +485,7 @@ impl Walks {
             batch.first += over;
             if is_cut && !batch.files.is_empty() && may_be_ahead {
                 // The first files were larger than expected.
-                return request(&mut self.batches, batch, each, means, orders);
+                return self.requests.send(batch, each, means, orders);
             }
             stream.batches = stream.batches.saturating_sub(1);
         }
@@ -528,7 +508,7 @@ impl Walks {
             if wanted > 0 {
                 let units = self.next_files(key, at, wanted as usize, orders);
                 asked_bytes += units.len() as u64 * each;
-                self.ask(key, at, units, means, orders);
+                self.ask(key, at, &units, means, orders);
             }
             self.scout(key, at, orders);
         }
@@ -537,7 +517,7 @@ impl Walks {
         }
     }
 
-    /// The next files of a stream, at most `wanted`.
+    /// The next files of a stream, at most `wanted`. If a directory must be listed before it can go on, that is begun.
     fn next_files(
         &mut self,
         key: WalkerKey,
@@ -545,64 +525,16 @@ impl Walks {
         wanted: usize,
         orders: &mut Orders<'_>,
     ) -> Vec<Unit> {
-        let mut units = Vec::with_capacity(wanted);
-        let mut missing = None;
-        if let Some(walker) = self.walkers.get_mut(&key)
-            && let outside = walker.allowance_outside()
-            && let Some(stream) = walker.streams.get_mut(at)
-            && let Some(mut cursor) = stream.cursor
-        {
-            let mut is_over = false;
-            // Files that the program skips do not count, so there are more steps than files.
-            for _ in 0..wanted.saturating_mul(8).max(MARK_EVERY) {
-                if units.len() == wanted {
-                    break;
-                }
-                let mut behind = cursor;
-                match behind.next(&stream.traversal, stream.top, &self.directories) {
-                    Next::File(unit) => {
-                        let number = stream.asked + units.len() as u32;
-                        let wanted = (wanted - units.len()) as u64;
-                        if !stream.reaches(unit, behind.place(), wanted, &walker.runs)
-                            || stream.ahead_outside(unit.directory, number) > outside
-                        {
-                            break;
-                        }
-                        let suffix = suffix_of(unit, &self.directories);
-                        let Some(directory) = self.directories.get_mut(unit.directory) else {
-                            break;
-                        };
-                        directory.used_at = orders.now;
-                        if walker.suffixes.reads(suffix) {
-                            let asked = Asked { stream: stream.id, number };
-                            directory.asked[unit.entry as usize] = asked;
-                            units.push(unit);
-                        }
-                    }
-                    Next::Unlisted(place) => {
-                        cursor = behind;
-                        missing = Some(place);
-                        break;
-                    }
-                    Next::Above(directory) => {
-                        cursor = behind;
-                        missing = Some(Place::Known(directory));
-                        break;
-                    }
-                    Next::End => {
-                        is_over = true;
-                        break;
-                    }
-                    Next::Far => {}
-                }
-                cursor = behind;
-            }
-            stream.cursor = (!is_over).then_some(cursor);
-        }
-        if let Some(place) = missing.filter(|place| !self.directories.is_known(place.key())) {
+        let Some(walker) = self.walkers.get_mut(&key) else { return Vec::new() };
+        let outside = walker.allowance_outside();
+        let Walker { streams, runs, suffixes, .. } = walker;
+        let Some(stream) = streams.get_mut(at) else { return Vec::new() };
+        let directories = &mut self.directories;
+        let next = stream.next_files(orders.now, wanted, outside, runs, suffixes, directories);
+        if let Some(place) = next.unlisted.filter(|place| !directories.is_known(place.key())) {
             self.list(key, place, orders);
         }
-        units
+        next.files
     }
 
     /// Requests files, and marks some of them.
@@ -610,89 +542,64 @@ impl Walks {
         &mut self,
         key: WalkerKey,
         at: usize,
-        units: Vec<Unit>,
+        units: &[Unit],
         means: &Means,
         orders: &mut Orders<'_>,
     ) {
+        self.mark_some(key, at, units, orders);
         let Some(walker) = self.walkers.get_mut(&key) else { return };
-        let (group, each) = (walker.cgroup, walker.file_bytes());
+        let each = walker.file_bytes();
         let head = walker.head(means.cost.is_serial());
         let Some(stream) = walker.streams.get_mut(at).filter(|_| !units.is_empty()) else { return };
-        let every = (units.len() / 8).clamp(1, MARK_EVERY);
-        let mut gone = Vec::new();
-        for (place, unit) in units.iter().enumerate() {
-            let number = stream.asked + place as u32;
-            let Some(directory) = self.directories.get(unit.directory) else { continue };
-            let entry = directory.entries[unit.entry as usize];
-            let file = FileKey { dev: key.0, ino: entry.ino };
-            let is_last = place + 1 == units.len();
-            let is_marked =
-                (number as usize).is_multiple_of(every) || is_last || stream.leaves_home_at(number);
-            let age = |marked: &Outstanding| Some(marked.at);
-            if is_marked
-                && !self.marks.contains_key(&file)
-                && self.marks.make_room(group, 1, age, |file, marked| gone.push((file, marked)))
-            {
-                let marked = Outstanding { walker: key, unit: *unit, at: orders.now };
-                self.marks.insert(group, 1, file, marked);
-                stream.marks.push_back(Marked { number, file, suffix: entry.suffix });
-                mark(file, orders);
-            } else if self.marks_all || self.marks_all_of.contains(&key.1) {
-                mark(file, orders);
-            }
-        }
-        let mut first = stream.asked;
-        stream.asked = stream.asked.saturating_add(units.len() as u32);
         let chunk = if means.cost.is_serial() { units.len() } else { CHUNK };
         for units in units.chunks(chunk) {
-            let files = units.iter().filter_map(|unit| {
-                let directory = self.directories.get(unit.directory)?;
-                Some(EntryRef { listing: directory.listing, entry: unit.entry })
-            });
+            let files = units.iter().filter_map(|unit| self.directories.entry_of(*unit)).collect();
+            let batch = Batch { walker: key, stream: stream.id, first: stream.asked, files, head };
             stream.batches += 1;
-            let files = files.collect();
-            let batch = Batch { walker: key, stream: stream.id, first, files, head };
-            first += units.len() as u32;
-            request(&mut self.batches, batch, each, means, orders);
-        }
-        for (file, marked) in gone {
-            if let Some(walker) = self.walkers.get_mut(&marked.walker) {
-                walker.lose_mark(file);
-            }
-            orders.out.push(Command::Listen(file, Listening::default()));
+            stream.asked = stream.asked.saturating_add(units.len() as u32);
+            self.requests.send(batch, each, means, orders);
         }
     }
 
-    /// Lists directories that a stream will reach.
+    /// Marks some of the files that a stream requests next: one in `MARK_EVERY` of many, the last, and the first
+    /// outside the directory in which the stream began.
+    fn mark_some(&mut self, key: WalkerKey, at: usize, units: &[Unit], orders: &mut Orders<'_>) {
+        let Some(walker) = self.walkers.get_mut(&key) else { return };
+        let group = walker.cgroup;
+        let Some(stream) = walker.streams.get_mut(at) else { return };
+        let every = (units.len() / 8).clamp(1, MARK_EVERY);
+        let mut lost = Vec::new();
+        for (number, unit) in (stream.asked..).zip(units) {
+            let Some(directory) = self.directories.get(unit.directory) else { continue };
+            let entry = directory.entries[unit.entry as usize];
+            let file = FileKey { dev: key.0, ino: entry.ino };
+            let is_last = number == stream.asked + units.len() as u32 - 1;
+            let is_due =
+                (number as usize).is_multiple_of(every) || is_last || stream.leaves_home_at(number);
+            let marked = Outstanding { walker: key, unit: *unit, at: orders.now };
+            if is_due && self.marks.add(group, file, marked, &mut lost) {
+                stream.marks.push_back(Marked { number, file, suffix: entry.suffix });
+                mark(file, orders);
+            } else if self.marks.are_all_set_of(key.1) {
+                mark(file, orders);
+            }
+        }
+        for (file, marked) in lost {
+            if let Some(walker) = self.walkers.get_mut(&marked.walker) {
+                walker.lose_mark(file);
+            }
+            unmark(file, orders);
+        }
+    }
+
+    /// Lists directories that a stream will reach. Before the stream has proven itself, lists nothing that may never be
+    /// needed.
     fn scout(&mut self, key: WalkerKey, at: usize, orders: &mut Orders<'_>) {
         let Some(walker) = self.walkers.get(&key) else { return };
-        let Some(stream) = walker.streams.get(at) else { return };
-        // Before the stream has proven itself, list nothing that may never be needed.
-        if stream.used == 0 {
-            return;
-        }
-        let goes_far = walker.crosses;
-        let (traversal, top) = (stream.traversal, stream.top);
-        let Some(mut cursor) = stream.cursor else { return };
-        for _ in 0..SCOUTED_FILES {
-            match cursor.next(&traversal, top, &self.directories) {
-                Next::File(_) => {}
-                Next::Unlisted(place) => {
-                    cursor.skip();
-                    if !self.directories.is_known(place.key()) && !self.list(key, place, orders) {
-                        return;
-                    }
-                    if !goes_far {
-                        return;
-                    }
-                }
-                Next::Above(directory) => {
-                    if !self.directories.is_known(directory.key) {
-                        self.list(key, Place::Known(directory), orders);
-                    }
-                    return;
-                }
-                Next::End | Next::Far => return,
+        let Some(stream) = walker.streams.get(at).filter(|stream| stream.used > 0) else { return };
+        for place in stream.unlisted_ahead(walker.crosses, &self.directories) {
+            if !self.list(key, place, orders) {
+                return;
             }
         }
     }
@@ -733,14 +640,10 @@ impl Walks {
             walker.heard_at >= moment
         });
         let walkers = &self.walkers;
-        self.marks.retain(|file, marked| {
-            let stays = walkers.get(&marked.walker).is_some_and(|walker| walker.has_marked(*file));
-            if !stays {
-                orders.out.push(Command::Listen(*file, Listening::default()));
-            }
-            stays
+        self.marks.retain(orders, |file, marked| {
+            walkers.get(&marked.walker).is_some_and(|walker| walker.has_marked(file))
         });
-        self.batches.retain(|_, batch| walkers.contains_key(&batch.walker));
+        self.requests.retain(|walker| walkers.contains_key(&walker));
         self.pending.retain(|_, pending| walkers.contains_key(&pending.walker));
         self.directories.forget_before(moment, |listing| {
             orders.out.push(Command::ForgetListing(listing));
@@ -750,8 +653,8 @@ impl Walks {
     /// A file system was unmounted.
     pub(crate) fn forget_volume(&mut self, dev: DeviceNumber, orders: &mut Orders<'_>) {
         self.walkers.retain(|key, _| key.0 != dev);
-        self.marks.retain(|file, _| file.dev != dev);
-        self.batches.retain(|_, batch| batch.walker.0 != dev);
+        self.marks.forget_volume(dev);
+        self.requests.retain(|walker| walker.0 != dev);
         self.pending.retain(|_, pending| pending.walker.0 != dev);
         self.savings.forget_volume(dev);
         self.directories.forget_volume(dev, |listing| {
@@ -767,21 +670,4 @@ impl Walks {
     pub(crate) fn saved_on(&self, dev: DeviceNumber) -> Saved {
         self.savings.on(dev)
     }
-}
-
-/// Requests the files of a batch.
-fn request(
-    batches: &mut BTreeMap<Ticket, Batch>,
-    batch: Batch,
-    each: u64,
-    means: &Means,
-    orders: &mut Orders<'_>,
-) {
-    let ticket = orders.tickets.next();
-    let Batch { walker: (dev, tgid), head, ref files, .. } = batch;
-    // Sizes differ; allow twice as much as expected.
-    let most_bytes = (each * 2 * files.len() as u64).min(means.room_bytes().max(each));
-    let files = files.clone();
-    orders.out.push(Command::ReadFiles { ticket, dev, tgid, files, head, most_bytes });
-    batches.insert(ticket, batch);
 }

@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use readahead::Curve;
 
 use super::cursor::{Cursor, Next, Unit};
-use super::directory::Directories;
+use super::directory::{Asked, Directories};
 use super::runs::{Part, Run};
 use super::traversal::Traversal;
 use super::walker::{GAIN, LONGEST_STEP, Suffixes, common, suffix_of};
 use crate::Nanos;
 use crate::ids::FileKey;
+use crate::listing::Place;
 
 /// A file whose first access is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,23 @@ pub(super) struct Marked {
     pub(super) number: u32,
     pub(super) file: FileKey,
     pub(super) suffix: u32,
+}
+
+/// Steps of the cursor for each file that is wanted: the program skips some.
+const STEPS_PER_FILE: usize = 8;
+
+/// The least steps for a few files.
+const LEAST_STEPS: usize = 32;
+
+/// How many files the cursor looks ahead, to find directories to list.
+const SCOUTED_FILES: usize = 512;
+
+/// What a stream requests next.
+#[derive(Debug, Default)]
+pub(super) struct NextFiles {
+    pub(super) files: Vec<Unit>,
+    /// The directory that must be listed before it can go on.
+    pub(super) unlisted: Option<Place>,
 }
 
 /// See the [module](self).
@@ -124,6 +142,64 @@ impl Stream {
         let from = u64::from((number - 1).saturating_sub(self.part.start));
         let read = self.run.length_in(unit.directory).max(1);
         runs.cut(read.into(), from, from + wanted, GAIN.into()) > from
+    }
+
+    /// The next files, at most `wanted`. No more than `outside` may be ahead outside the directory in which it began.
+    /// `runs` and `suffixes` tell what its walker reads.
+    pub(super) fn next_files(
+        &mut self,
+        now: Nanos,
+        wanted: usize,
+        outside: u32,
+        runs: &Curve,
+        suffixes: &Suffixes,
+        directories: &mut Directories,
+    ) -> NextFiles {
+        let mut found = NextFiles::default();
+        for _ in 0..wanted.saturating_mul(STEPS_PER_FILE).max(LEAST_STEPS) {
+            let left = wanted - found.files.len();
+            let Some(mut cursor) = self.cursor.filter(|_| left > 0) else { break };
+            let next = cursor.next(&self.traversal, self.top, directories);
+            if let Next::File(unit) = next {
+                let number = self.asked + found.files.len() as u32;
+                if !self.reaches(unit, cursor.place(), left as u64, runs)
+                    || self.ahead_outside(unit.directory, number) > outside
+                {
+                    break;
+                }
+                let is_read = suffixes.reads(suffix_of(unit, directories));
+                let Some(directory) = directories.get_mut(unit.directory) else { break };
+                directory.used_at = now;
+                if is_read {
+                    directory.asked[unit.entry as usize] = Asked { stream: self.id, number };
+                    found.files.push(unit);
+                }
+            }
+            self.cursor = (next != Next::End).then_some(cursor);
+            found.unlisted = next.unlisted();
+            if found.unlisted.is_some() {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The directories that it will reach and that are neither listed nor about to be: only the next one, unless it
+    /// `goes_far`.
+    pub(super) fn unlisted_ahead(&self, goes_far: bool, directories: &Directories) -> Vec<Place> {
+        let mut places = Vec::new();
+        let Some(mut cursor) = self.cursor else { return places };
+        for _ in 0..SCOUTED_FILES {
+            let next = cursor.next(&self.traversal, self.top, directories);
+            places.extend(next.unlisted());
+            match next {
+                Next::File(_) => {}
+                Next::Unlisted(_) if goes_far => cursor.skip(),
+                _ => break,
+            }
+        }
+        places.retain(|place| !directories.is_known(place.key()));
+        places
     }
 
     /// Whether the program has left a file of its directory that it would have read next. If files are ahead, an
