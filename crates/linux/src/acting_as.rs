@@ -1,11 +1,15 @@
 //! Acts with the rights of another process: the calling thread takes over its user and groups for file access, and
 //! then gives them back.
 //!
-//! Other threads keep theirs (`setfsuid(2)`, `setfsgid(2)`, the system call behind `setgroups(2)`). Acting for a user
-//! other than root, the thread also lacks the capabilities that override permissions of files.
+//! Other threads keep theirs (`setfsuid(2)`, `setfsgid(2)`, `capset(2)`, the system call behind `setgroups(2)`). Acting
+//! for a user other than root, the thread also lacks the capabilities that override permissions of files. The kernel
+//! takes them from a thread of root's only, so they are also taken explicitly: bowwave may run as another user that has
+//! them.
 #![allow(unsafe_code)]
 
 use std::io;
+
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use crate::owner;
 use crate::privilege::Privilege;
@@ -64,21 +68,30 @@ fn parse(status: &str) -> Option<Rights> {
     })
 }
 
+/// With these, a thread reads files and lists directories whatever their permissions, and counts as a file's owner.
+const OVERRIDING: CapabilitySet = CapabilitySet::DAC_OVERRIDE
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER);
+
 /// Gives the thread its own rights back when dropped.
 struct Taken {
     groups: Vec<u32>,
     user: u32,
     group: u32,
+    capabilities: CapabilitySets,
 }
 
 impl Taken {
     fn over(rights: &Rights) -> io::Result<Self> {
         let own = groups()?;
+        let capabilities = capabilities(None)?;
         set_groups(&rights.groups)?;
         let (user, group) = (set_user(u32::MAX), set_group(u32::MAX));
-        let taken = Taken { groups: own, user, group };
+        let taken = Taken { groups: own, user, group, capabilities };
         set_group(rights.group);
         set_user(rights.user);
+        let effective = capabilities.effective - OVERRIDING;
+        set_capabilities(None, CapabilitySets { effective, ..capabilities })?;
         // Neither call says whether it has failed.
         if set_user(u32::MAX) != rights.user || set_group(u32::MAX) != rights.group {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -91,8 +104,10 @@ impl Drop for Taken {
     fn drop(&mut self) {
         set_user(self.user);
         set_group(self.group);
-        // This is allowed as before: the capability for it is not one of file access.
+        // These are allowed as before: the thread still has the capability for the first, and may always use those that
+        // it is permitted.
         let _ = set_groups(&self.groups);
+        let _ = set_capabilities(None, self.capabilities);
     }
 }
 
@@ -198,5 +213,38 @@ mod tests {
         chown(&file, Some(1234), None).expect("root may do that");
         assert!(fs::read(&file).is_ok(), "the thread is root again");
         assert_eq!(groups().expect("it has some"), before);
+    }
+
+    #[test]
+    fn a_service_that_overrides_permissions_without_being_root_sees_no_more_than_the_other_user() {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let file = folder.path().join("file");
+        fs::write(&file, "x").expect("it can be written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let as_a_service = || {
+            become_a_service();
+            assert!(fs::read(&file).is_ok(), "its capabilities override permissions");
+            assert!(NOBODY.act(|| fs::read(&file)).expect("it may do that").is_err());
+            assert!(fs::read(&file).is_ok(), "it has its capabilities again");
+        };
+        std::thread::scope(|scope| scope.spawn(as_a_service).join()).expect("as asserted");
+    }
+
+    /// Makes this thread that of another user, with all of root's capabilities.
+    fn become_a_service() {
+        let user = rustix::thread::Uid::from_raw(1234);
+        let permitted = capabilities(None).expect("it has some").permitted;
+        rustix::thread::set_keep_capabilities(true).expect("a flag of the thread");
+        rustix::thread::set_thread_res_uid(user, user, user).expect("root may do that");
+        let sets = CapabilitySets {
+            effective: permitted,
+            permitted,
+            inheritable: CapabilitySet::empty(),
+        };
+        set_capabilities(None, sets).expect("it may use what it is permitted");
     }
 }
