@@ -166,6 +166,11 @@ impl Behind {
         }
     }
 
+    /// Whether the end of this process is to be reported.
+    pub(crate) fn watches(&self, tgid: Tgid) -> bool {
+        self.watched.contains(&tgid)
+    }
+
     /// A process has ended. The next [`Behind::tick`] deals with its streams.
     pub(crate) fn on_exited(&mut self, tgid: Tgid) {
         if self.watched.remove(&tgid) {

@@ -319,6 +319,9 @@ impl Controller {
             let files = self.starts.get(id).map(|start| self.list_of(start)).unwrap_or_default();
             for tgid in self.starts.end(id) {
                 self.walks.mark_all_of(tgid, false);
+                if !self.behind.as_ref().is_some_and(|behind| behind.watches(tgid)) {
+                    out.push(Command::WatchProcess(tgid, false));
+                }
             }
             out.push(Command::KeepStart { start: id, files });
         }

@@ -121,8 +121,11 @@ impl Start {
                 self.kept.insert(*start, files.clone());
                 None
             }
-            Command::WatchProcess(tgid, true) => {
-                self.watched.insert(*tgid);
+            Command::WatchProcess(tgid, is_watched) => {
+                match is_watched {
+                    true => self.watched.insert(*tgid),
+                    false => self.watched.remove(tgid),
+                };
                 None
             }
             _ => None,

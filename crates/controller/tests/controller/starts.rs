@@ -153,6 +153,7 @@ fn there_is_room_for_so_many_starts_and_no_more() {
     assert_eq!(start.watched.len(), 16);
     wait(&mut start, LET_GO / SECOND);
     assert_eq!(start.kept.len(), 16);
+    assert!(start.watched.is_empty(), "their processes take no room for long");
     join(&mut start, StartId(100), 100);
     assert!(start.watched.contains(&100), "there is room again");
 }
@@ -168,19 +169,38 @@ fn a_start_with_very_many_processes_leaves_room_for_those_of_others() {
     assert!(start.watched.contains(&5000));
 }
 
+/// A machine whose drop-behind watches all readers.
+fn machine_with_drop_behind() -> Bench {
+    let rules = Rules { mode: Mode::Always, ..Rules::default() };
+    Bench::new(VOLUME, Options { behind: Some(rules), ..Options::default() })
+}
+
+/// The processes that these commands begin or end to watch.
+fn watches(commands: Vec<Command>) -> Vec<(Tgid, bool)> {
+    let watch = |command| match command {
+        Command::WatchProcess(tgid, is_watched) => Some((tgid, is_watched)),
+        _ => None,
+    };
+    commands.into_iter().filter_map(watch).collect()
+}
+
+#[test]
+fn the_end_of_a_start_does_not_end_the_watch_of_drop_behind() {
+    let mut bench = machine_with_drop_behind();
+    for tgid in [1, 2] {
+        bench.on(&Input::Joined(ID, tgid));
+    }
+    bench.on(&Input::Passed(Passed { of: reference(7, 1), ..passed(7, span(0, 1024)) }));
+    bench.now += LET_GO;
+    assert_eq!(watches(bench.on(&Input::Tick)), [(2, false)], "process 1 has a stream");
+}
+
 #[test]
 fn drop_behind_does_not_end_the_watch_of_a_process_of_a_start() {
-    let rules = Rules { mode: Mode::Always, ..Rules::default() };
-    let options = Options { behind: Some(rules), ..Options::default() };
-    let mut bench = Bench::new(VOLUME, options);
+    let mut bench = machine_with_drop_behind();
     bench.on(&Input::Joined(ID, 1));
     let mut watched = Vec::new();
-    let mut note = |commands: Vec<Command>| {
-        watched.extend(commands.into_iter().filter_map(|command| match command {
-            Command::WatchProcess(tgid, is_watched) => Some((tgid, is_watched)),
-            _ => None,
-        }));
-    };
+    let mut note = |commands: Vec<Command>| watched.extend(watches(commands));
     for tgid in [1, 2] {
         let of = reference(7, tgid);
         note(bench.on(&Input::Passed(Passed { of, ..passed(7, span(0, 1024)) })));
