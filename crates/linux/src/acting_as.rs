@@ -69,9 +69,8 @@ fn parse(status: &str) -> Option<Rights> {
 }
 
 /// With these, a thread reads files and lists directories whatever their permissions, and counts as a file's owner.
-const OVERRIDING: CapabilitySet = CapabilitySet::DAC_OVERRIDE
-    .union(CapabilitySet::DAC_READ_SEARCH)
-    .union(CapabilitySet::FOWNER);
+const OVERRIDING: CapabilitySet =
+    CapabilitySet::DAC_OVERRIDE.union(CapabilitySet::DAC_READ_SEARCH).union(CapabilitySet::FOWNER);
 
 /// Gives the thread its own rights back when dropped.
 struct Taken {
@@ -240,11 +239,8 @@ mod tests {
         let permitted = capabilities(None).expect("it has some").permitted;
         rustix::thread::set_keep_capabilities(true).expect("a flag of the thread");
         rustix::thread::set_thread_res_uid(user, user, user).expect("root may do that");
-        let sets = CapabilitySets {
-            effective: permitted,
-            permitted,
-            inheritable: CapabilitySet::empty(),
-        };
+        let sets =
+            CapabilitySets { effective: permitted, permitted, inheritable: CapabilitySet::empty() };
         set_capabilities(None, sets).expect("it may use what it is permitted");
     }
 }

@@ -12,7 +12,8 @@
 //! pays for. So if prices and savings are right, losses exceed savings by no more than the first credit and 3 % of the
 //! time (`docs/adaptive.md` says where they are not right).
 //!
-//! Each memory cgroup, or user, has separate accounts: no group spends the credit of another.
+//! Each group of readers has accounts of its own: a memory cgroup with a limit, or else one user's processes in one
+//! cgroup. No group spends the credit of another.
 
 use serde::{Deserialize, Serialize};
 

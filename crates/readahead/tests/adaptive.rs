@@ -289,6 +289,26 @@ fn who_reads_in_vain_costs_another_group_nothing() {
 }
 
 #[test]
+fn who_reads_on_very_many_volumes_makes_bowwave_forget_nothing_of_another_group() {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.cache.cost = VOLUME;
+    machine.scan(1, 0, 50_000, 16);
+    let known = |machine: &Machine| {
+        let account = machine.policy.account(VolumeId(1)).expect("something was read");
+        let history = machine.policy.history(VolumeId(1)).expect("something was read");
+        (account.balance().earned_s, *history)
+    };
+    let before = known(&machine);
+    assert!(before.0 > 0.0, "{before:?}");
+    machine.cache.group = GroupId(5);
+    for volume in 2..2_000 {
+        machine.volume = VolumeId(volume as u32);
+        machine.read(volume, 60_000 + 20 * volume, 1);
+    }
+    assert_eq!(known(&machine), before);
+}
+
+#[test]
 fn a_file_that_is_cut_while_a_region_of_it_is_filled_is_judged_afresh() {
     let mut machine = Machine::boxed(policies::adaptive(), 4_096, 32);
     (0..200).for_each(|number| machine.read(1, number * 2_654_435 % 4_096, 1));

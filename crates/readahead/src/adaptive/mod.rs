@@ -231,9 +231,10 @@ impl Policy for Adaptive {
         let most_ahead = self.most_ahead(pressure, access, cache);
         self.device.renew(cache.cost());
         let (now, rules, device, tally) = (access.now, &self.rules, &self.device, &mut self.tally);
-        let history = self.volumes.get_or_insert_with(access.volume, now, History::default, drop);
+        let history =
+            self.volumes.get_or_insert_for(group, access.volume, now, History::default, drop);
         let key = (access.volume, group);
-        let account = self.accounts.get_or_insert_with(key, now, Account::default, drop);
+        let account = self.accounts.get_or_insert_for(group, key, now, Account::default, drop);
         account.pass_time(now);
         let allowance = Allowance {
             budget: most_ahead,

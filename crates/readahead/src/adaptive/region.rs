@@ -1,6 +1,6 @@
 //! Dense random reading: when to stop renting and buy (ski rental).
 //!
-//! A file is seen as aligned regions of power-of-two sizes, from 256 KiB up to the plan limit, each
+//! A file is seen as aligned regions of power-of-two sizes, from 256 KiB up to [`Limits::region_bytes`](super::Limits), each
 //! counting the unmatched misses that fell into it:
 //!
 //! ```text
@@ -124,11 +124,11 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    pub(super) fn new(files: usize, plan_pages: u64) -> Self {
+    pub(super) fn new(files: usize, region_pages: u64) -> Self {
         Regions {
             table: Table::new(files * 8),
             samples: Samples::new(files * 4),
-            largest_log2_pages: plan_pages.ilog2().max(SMALLEST_LOG2_PAGES),
+            largest_log2_pages: region_pages.ilog2().max(SMALLEST_LOG2_PAGES),
         }
     }
 

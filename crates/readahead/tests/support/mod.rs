@@ -35,6 +35,8 @@ pub(crate) struct Machine {
     /// As before Linux 6.12, the marks of a read are seen when it is over.
     pub(crate) sees_when_over: bool,
     pub(crate) file_pages: u64,
+    /// On which the file lies.
+    pub(crate) volume: VolumeId,
     previous: BTreeMap<u64, Page>,
     plan: Plan,
     now: u64,
@@ -52,6 +54,7 @@ impl Machine {
             sees_ahead: 0,
             sees_when_over: false,
             file_pages,
+            volume: VolumeId(1),
             previous: BTreeMap::new(),
             plan: Plan::new(),
             now: 0,
@@ -96,7 +99,7 @@ impl Machine {
     fn access(&self, open_file: u64, page: Page, request: u32, trigger: Trigger) -> Access {
         Access {
             file: FileId(1),
-            volume: VolumeId(1),
+            volume: self.volume,
             open_file: OpenFileId(open_file),
             page,
             request,
