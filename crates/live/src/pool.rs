@@ -19,8 +19,8 @@ use controller::Completed;
 
 use crate::execute::Answers;
 
-/// How often a thread does its upkeep and, without a job, ends.
-const UPKEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// After this long without a job, a thread ends.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a thread of the pool does.
 pub(crate) trait Worker: 'static {
@@ -34,7 +34,12 @@ pub(crate) trait Worker: 'static {
 
     /// How often to call [`upkeep`](Self::upkeep), and to check whether the thread may end.
     fn upkeep_interval(&self) -> Duration {
-        UPKEEP_INTERVAL
+        self.idle_timeout()
+    }
+
+    /// After how long without a job the thread ends.
+    fn idle_timeout(&self) -> Duration {
+        IDLE_TIMEOUT
     }
 
     /// Does what is due without a job, and returns the answers.
@@ -160,16 +165,20 @@ impl<J: Send + 'static> Shared<J> {
 
     /// What each thread does.
     fn serve<W: Worker<Job = J>>(&self, mut worker: W) {
-        let mut last_upkeep = Instant::now();
+        let (mut last_upkeep, mut last_job) = (Instant::now(), Instant::now());
         loop {
             match self.next(worker.upkeep_interval().saturating_sub(last_upkeep.elapsed())) {
-                Next::Run(job) => self.run(&mut worker, job),
+                Next::Run(job) => {
+                    self.run(&mut worker, job);
+                    last_job = Instant::now();
+                }
                 Next::Upkeep => {
                     last_upkeep = Instant::now();
                     // After a panic there is nothing to answer, as nobody waits.
                     let answers = catch_unwind(AssertUnwindSafe(|| worker.upkeep()));
                     self.answers.send_all(answers.unwrap_or_default());
-                    if worker.may_end() && self.leave() {
+                    let is_idle = last_job.elapsed() >= worker.idle_timeout();
+                    if is_idle && worker.may_end() && self.leave() {
                         break;
                     }
                 }
@@ -251,8 +260,32 @@ mod tests {
             Some(read(task.ticket, None))
         }
 
-        fn upkeep_interval(&self) -> Duration {
+        fn idle_timeout(&self) -> Duration {
             Duration::from_millis(5)
+        }
+    }
+
+    /// Says when its upkeep is done.
+    struct Tidy(Sender<()>);
+
+    impl Worker for Tidy {
+        type Job = ();
+
+        fn refused((): &()) -> Option<Completed> {
+            None
+        }
+
+        fn run(&mut self, (): ()) -> Option<Completed> {
+            None
+        }
+
+        fn upkeep_interval(&self) -> Duration {
+            Duration::from_millis(1)
+        }
+
+        fn upkeep(&mut self) -> Vec<Completed> {
+            let _ = self.0.send(());
+            Vec::new()
         }
     }
 
@@ -309,6 +342,18 @@ mod tests {
         bench.await_threads(0);
         drop(bench.submit(3, false));
         assert_eq!(bench.answers(3)[2], read(3, None), "and start again");
+    }
+
+    #[test]
+    fn upkeep_between_jobs_ends_no_thread() {
+        let (done, tidied) = mpsc::channel();
+        let answers = Answers::new().expect("a descriptor");
+        let pool = Pool::new("bowwave-test", ONE, answers, move || Tidy(done.clone()));
+        pool.submit(());
+        for _ in 0..3 {
+            tidied.recv_timeout(Duration::from_secs(60)).expect("it tidies");
+        }
+        assert!(pool.is_running());
     }
 
     #[test]

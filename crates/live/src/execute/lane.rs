@@ -133,9 +133,11 @@ impl Lane {
         self.windows.submit(WindowJob::Set(change, volume));
     }
 
-    /// Waits up to `timeout` for batches under way.
-    pub(super) fn wait_for_reads(&self, timeout: Duration) {
-        self.readers.wait(timeout);
+    /// Waits until then for reads under way, those of whole files included.
+    pub(super) fn wait_for_reads(&self, until: Instant) {
+        for pool in [&self.readers, &self.files] {
+            pool.wait(until.saturating_duration_since(Instant::now()));
+        }
     }
 
     /// Restores the windows on this device, as far as possible by `until`, and then sends `done`.

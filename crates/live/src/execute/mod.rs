@@ -253,9 +253,7 @@ impl Executor {
     pub(crate) fn close(&mut self, timeout: Duration) {
         self.is_closed = true;
         let until = Instant::now() + timeout;
-        for lane in self.lanes.values() {
-            lane.wait_for_reads(until.saturating_duration_since(Instant::now()));
-        }
+        self.lanes.values().for_each(|lane| lane.wait_for_reads(until));
     }
 
     /// Stops setting windows, and restores those that were set, for up to `timeout`. Returns the journal for the next
