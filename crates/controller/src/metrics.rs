@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 figures! {
     /// Totals since the start. Bytes are those of whole pages; a name without a unit is a count.
     #[derive(Add, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)] // an older bowwave lacks some
     pub struct Metrics {
         /// Events received from the kernel.
         pub events: u64 as Counter,
@@ -82,6 +83,7 @@ figures! {
 figures! {
     /// How many accesses led to no read-ahead, by reason.
     #[derive(Add, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)] // an older bowwave lacks some
     pub struct NotRead {
         /// The access belongs to no stream, or the pages that it needs next were requested before.
         pub nothing_to_gain: u64 as Counter,

@@ -16,7 +16,8 @@ const BUSIEST: usize = 10;
 
 figures! {
     /// Devices, files, streams and budgets.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)] // an older bowwave lacks some fields
     pub struct Status {
         /// Totals since the start.
         pub metrics: Metrics,
@@ -40,7 +41,8 @@ figures! {
 }
 
 /// A file with bytes read ahead.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)] // as above
 pub struct BusyFile {
     /// Its file system, as `major:minor`.
     pub volume: String,
@@ -54,18 +56,16 @@ pub struct BusyFile {
 
 figures! {
     /// One device. A megabyte has 10^6 bytes.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)] // an older bowwave lacks some fields
     pub struct Device {
         /// Its number, which the body chose.
         pub backing: u32,
         /// `sda`, or what a file system without a disk mounts; the body adds it.
         pub name: String,
         /// Whether `name` is a disk's. Otherwise whoever mounted the file system chose it. The body adds it.
-        // Absent if an older bowwave answers.
-        #[serde(default)]
         pub is_disk: bool,
         /// The disks that serve its requests; several below md. The body adds them.
-        #[serde(default)]
         pub disks: Vec<String>,
         /// The file systems on it, as `major:minor`.
         pub volumes: Vec<String>,

@@ -316,9 +316,9 @@ impl Disk {
         Some(sectors.trim().parse::<u64>().ok()? * 512)
     }
 
-    /// Its device node.
+    /// Its device node. In sysfs, `!` stands for a `/` of its name (`cciss!c0d0`).
     pub fn node(&self) -> PathBuf {
-        Path::new("/dev").join(&self.name)
+        Path::new("/dev").join(self.name.replace('!', "/"))
     }
 }
 
@@ -388,6 +388,20 @@ mod tests {
 27 22 0:50 / /run/bowwave/lab/hdd/fuse rw - fuse bowwave-lab rw
 nonsense
 ";
+
+    #[test]
+    fn a_slash_in_a_disks_name_is_one_in_its_node() {
+        let dev = DeviceNumber { major: 104, minor: 0 };
+        let (sysfs, sequence) = (PathBuf::new(), String::new());
+        let disk = |name: &str| Disk {
+            dev,
+            sysfs: sysfs.clone(),
+            name: name.into(),
+            sequence: sequence.clone(),
+        };
+        assert_eq!(disk("sda").node(), Path::new("/dev/sda"));
+        assert_eq!(disk("cciss!c0d0").node(), Path::new("/dev/cciss/c0d0"));
+    }
 
     #[test]
     fn file_systems_with_a_page_cache_are_listed_once() {

@@ -146,6 +146,19 @@ impl Folder {
     }
 }
 
+/// Checks that only this user can change the folder, if there is one, and that nobody else can lead the path elsewhere.
+///
+/// # Errors
+/// See [`PrivateError`].
+pub(crate) fn check(path: &Path) -> Result<(), PrivateError> {
+    check_folders(&std::path::absolute(path)?, MOST_LINKS)?;
+    match fs::metadata(path) {
+        Ok(about) if about.is_dir() && !is_own(&about) => Err(PrivateError::Foreign),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// As many links as the kernel follows in a path.
 const MOST_LINKS: u32 = 40;
 

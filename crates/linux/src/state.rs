@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::identity::Identity;
+use crate::private::{self, PrivateError};
 use crate::whole;
 
 /// The default state folder. A reboot empties it.
@@ -47,6 +48,12 @@ pub enum StateError {
         /// Why.
         error: io::Error,
     },
+    /// Somebody else can put files or links there.
+    #[error("others can change the state folder {folder}, so it is not used")]
+    Foreign {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Another daemon uses it.
     #[error(
         "a bowwave daemon (process {pid}) already uses {folder}; stop it first \
@@ -60,12 +67,24 @@ pub enum StateError {
     },
 }
 
-/// Creates the folder and checks that files can be written there.
+/// Creates the folder, and checks that files can be written there and that nobody else can.
 ///
 /// # Errors
-/// [`StateError::Unusable`].
+/// [`StateError::Unusable`], [`StateError::Foreign`].
 pub fn prepare(folder: &Path) -> Result<(), StateError> {
-    whole::probe(folder).map_err(|error| StateError::Unusable { folder: folder.into(), error })
+    let unusable = |error| StateError::Unusable { folder: folder.into(), error };
+    let check = || {
+        private::check(folder).map_err(|error| match error {
+            PrivateError::Io(error) => unusable(error),
+            PrivateError::Foreign | PrivateError::ForeignWay(_) => {
+                StateError::Foreign { folder: folder.into() }
+            }
+        })
+    };
+    check()?;
+    whole::probe(folder).map_err(unusable)?;
+    // Now there is one.
+    check()
 }
 
 /// The right to be the daemon of a state folder. It ends with the process, however that ends.
@@ -105,6 +124,7 @@ impl DaemonLock {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
@@ -123,6 +143,26 @@ mod tests {
     fn histories_outlast_a_reboot_but_stay_in_a_folder_of_their_own() {
         assert_eq!(histories(Path::new(FOLDER)), Path::new("/var/lib/bowwave/volumes"));
         assert_eq!(histories(Path::new("/tmp/own")), Path::new("/tmp/own/volumes"));
+    }
+
+    #[test]
+    fn a_folder_that_others_can_change_keeps_no_state() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (theirs, victim) = (root.path().join("theirs"), root.path().join("victim"));
+        fs::create_dir(&theirs).expect("made");
+        fs::set_permissions(&theirs, PermissionsExt::from_mode(0o777)).expect("ours");
+        fs::write(&victim, "as it was").expect("written");
+        symlink(&victim, theirs.join("daemon.lock")).expect("planted");
+        let link = root.path().join("link");
+        symlink(&theirs, &link).expect("linked");
+        for folder in [&theirs, &link, &theirs.join("below")] {
+            let taken = DaemonLock::take(folder);
+            assert!(matches!(taken, Err(StateError::Foreign { .. })), "{taken:?}");
+        }
+        assert_eq!(fs::read_to_string(&victim).expect("there"), "as it was");
+        assert!(!theirs.join("below").exists());
+        fs::set_permissions(&theirs, PermissionsExt::from_mode(0o755)).expect("ours");
+        prepare(&link).expect("all of it is ours");
     }
 
     #[test]

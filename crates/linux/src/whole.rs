@@ -1,9 +1,9 @@
 //! Writes files so that a full disk or a crash leaves either the old file or the new one.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Creates `folder` and checks that files can be written there. Leaves nothing else behind, and no
@@ -28,7 +28,8 @@ pub fn probe(folder: &Path) -> io::Result<()> {
 fn make_folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let missing = folder.ancestors().filter(|place| !place.as_os_str().is_empty());
     let missing = missing.take_while(|place| !place.exists()).map(Path::to_owned).collect();
-    fs::create_dir_all(folder)?;
+    // Whatever the umask is, others may not change them.
+    DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     Ok(missing)
 }
 

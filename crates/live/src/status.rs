@@ -272,6 +272,14 @@ pub enum AskError {
         /// Its schema.
         schema: u64,
     },
+    /// The answer is JSON with this schema, and yet none of its reports.
+    #[error("process {pid} gives an answer that this bowwave cannot read ({reason}); try --json")]
+    Malformed {
+        /// Its process id.
+        pid: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The folder or socket cannot be used.
     #[error("cannot ask {path}: {error}")]
     Unusable {
@@ -331,13 +339,15 @@ impl Report {
     /// Parses an answer.
     ///
     /// # Errors
-    /// If it has another schema.
+    /// [`AskError::OtherSchema`], [`AskError::Malformed`].
     pub fn parse(answer: &Value) -> Result<Report, AskError> {
         let number = |field: &str| answer[field].as_u64().unwrap_or(0);
-        let known = (number("schema") == u64::from(SCHEMA)).then(|| Report::deserialize(answer));
-        known
-            .and_then(Result::ok)
-            .ok_or_else(|| AskError::OtherSchema { pid: number("pid"), schema: number("schema") })
+        let (pid, schema) = (number("pid"), number("schema"));
+        if schema != u64::from(SCHEMA) {
+            return Err(AskError::OtherSchema { pid, schema });
+        }
+        Report::deserialize(answer)
+            .map_err(|error| AskError::Malformed { pid, reason: error.to_string() })
     }
 }
 
@@ -509,6 +519,21 @@ mod tests {
         let answer = serde_json::json!({ "schema": 2, "pid": 7 });
         let error = Report::parse(&answer).expect_err("another one");
         assert!(matches!(error, AskError::OtherSchema { pid: 7, schema: 2 }), "{error}");
+    }
+
+    #[test]
+    fn an_older_bowwave_may_lack_a_figure_but_none_may_be_of_another_kind() {
+        let devices = vec![controller::Device { name: "sda".into(), ..Default::default() }];
+        let status = Status { devices, ..status() };
+        let report = Report { schema: SCHEMA, role: Role::Daemon, pid: 7, uptime_s: 1.0, status };
+        let mut answer = serde_json::to_value(&report).expect("JSON");
+        answer["metrics"].as_object_mut().expect("an object").remove("longest_turn_s");
+        answer["devices"][0].as_object_mut().expect("an object").remove("disks");
+        answer.as_object_mut().expect("an object").remove("behind_streams");
+        assert_eq!(Report::parse(&answer).expect("a report"), report);
+        answer["metrics"]["reads"] = "many".into();
+        let error = Report::parse(&answer).expect_err("no number");
+        assert!(matches!(error, AskError::Malformed { pid: 7, .. }), "{error}");
     }
 
     #[test]

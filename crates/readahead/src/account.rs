@@ -45,6 +45,7 @@ const SHARE_AT_ONCE: f64 = 0.5;
 figures! {
     /// What an account holds.
     #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default)] // an older bowwave may lack one
     pub struct Balance {
         /// Seconds that readers would have waited for the device, and did not.
         pub earned_s: f64 as Gauge,

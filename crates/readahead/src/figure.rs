@@ -51,6 +51,7 @@ macro_rules! figures {
     (
         $(#[doc = $about:literal])+
         #[derive $derived:tt]
+        $(#[serde $serde_of:tt])?
         pub struct $of:ident {
             $(
                 $(#[doc = $help:literal])+
@@ -61,6 +62,7 @@ macro_rules! figures {
     ) => {
         $(#[doc = $about])+
         #[derive $derived]
+        $(#[serde $serde_of])?
         pub struct $of {
             $(
                 $(#[doc = $help])+

@@ -102,7 +102,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let settings = (!args.recover).then(|| args.settings()).transpose()?;
     privilege::demand("daemon")?;
     let _lock = DaemonLock::take(&args.state).map_err(|error| match error {
-        StateError::Unusable { .. } => anyhow!("{error}; name another folder with --state"),
+        StateError::Unusable { .. } | StateError::Foreign { .. } => {
+            anyhow!("{error}; name another folder with --state")
+        }
         StateError::Taken { .. } => anyhow!(error),
     })?;
     let Some(settings) = settings else { return recover(&args) };
@@ -236,6 +238,6 @@ fn announce(engine: &Engine, as_json: bool) -> Result<(), PrintError> {
     if as_json {
         print::json_line(&json!({ "ready": true, "mounts": places }))
     } else {
-        print::line(format_args!("managing reads on {}", places.join(", ")))
+        print::line(format_args!("managing reads on {}", print::visible(&places.join(", "))))
     }
 }

@@ -54,5 +54,25 @@ fn describe(check: &Check) -> String {
         "" => String::new(),
         remedy => format!("\n         -> {remedy}"),
     };
-    format!("{health:<9}{}: {}{remedy}", check.name, check.finding)
+    // A user who mounts with FUSE chooses the name.
+    let name = print::visible(&check.name);
+    format!("{health:<9}{name}: {}{remedy}", check.finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_point_cannot_forge_a_line() {
+        let check = Check {
+            name: "/mnt/a\n\x1b[2Jok".into(),
+            health: Health::Degraded,
+            finding: "fuse".into(),
+            remedy: "nothing".into(),
+            is_essential: false,
+        };
+        let expected = "degraded /mnt/a\\n\\u{1b}[2Jok: fuse\n         -> nothing";
+        assert_eq!(describe(&check), expected);
+    }
 }

@@ -15,13 +15,14 @@ use crate::commands::child::{self, Caught};
 use crate::commands::{helper, privilege};
 use crate::print;
 use crate::settings::{self, ModeName};
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use beside::{Beside, Ending, Job, Outcome};
 use clap::ValueEnum;
 use controller::Charge;
 use controller::behind::Rules;
 use controller::metrics::Metrics;
 use ebpf::observe::Scope;
+use linux::state::StateError;
 use live::engine::{Options, Prepared};
 use live::places::Places;
 use live::starts::Remember;
@@ -141,8 +142,13 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// With `--strict`, if reads cannot be managed.
 fn begin(args: &Args) -> anyhow::Result<Beside> {
     let started = privilege::demand("run").and_then(|()| {
-        if let Err(error) = linux::state::prepare(&args.state) {
-            print::note(format_args!("{error}; the next start will measure disks again"));
+        match linux::state::prepare(&args.state) {
+            Err(error @ StateError::Unusable { .. }) => {
+                print::note(format_args!("{error}; the next start will measure disks again"));
+            }
+            prepared => {
+                prepared.map_err(|error| anyhow!("{error}; name another folder with --state"))?;
+            }
         }
         Ok(Beside::start(job(args)?)?)
     });

@@ -17,6 +17,8 @@ use linux::{provenance, psi, sys};
 use readahead::PAGE_BYTES;
 use serde::Serialize;
 
+use crate::print;
+
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -299,7 +301,11 @@ fn file_system(mount: &Mount) -> Check {
     Check {
         name: mount.mount_point.display().to_string(),
         health: if by_handle { Health::Ok } else { Health::Degraded },
-        finding: format!("{} on {on}, window {window} ({})", mount.fs_type, knob.display()),
+        finding: format!(
+            "{} on {on}, window {window} ({})",
+            print::visible(&mount.fs_type),
+            knob.display()
+        ),
         remedy: if by_handle {
             String::new()
         } else {

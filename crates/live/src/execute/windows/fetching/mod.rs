@@ -307,8 +307,11 @@ impl Running {
         let mut command = helper.command(FETCH);
         let (socket, theirs) = pair()?;
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn()?;
-        let process = Process::open(child.id())?;
+        let mut child = command.spawn()?;
+        let process = Process::open(child.id()).inspect_err(|_| {
+            // It has done nothing yet, so it ends at once.
+            let _ = child.kill().and_then(|()| child.wait());
+        })?;
         let running = Running { child, process, socket };
         // Wait for its first message, so that the answer's timeout does not include the start. If it has ended, the
         // next question will show that.
