@@ -11,9 +11,9 @@
 use readahead::PAGE_BYTES;
 
 use crate::Nanos;
+use crate::cgroups::{Allowance, Cgroups};
 use crate::ids::{CgroupId, FileKey};
 use crate::input::MemoryStats;
-use crate::readers::{Allowance, Readers};
 
 /// One part in this many of the available memory, so that read-ahead never fills it.
 const AVAILABLE_SHARE: u64 = 8;
@@ -40,7 +40,7 @@ pub fn budget_bytes(available: Option<u64>, own_cgroup: Option<u64>) -> u64 {
 pub(crate) struct Memory {
     budget_bytes: u64,
     available_bytes: Option<u64>,
-    readers: Readers,
+    cgroups: Cgroups,
 }
 
 /// What memory leaves to one reader.
@@ -57,7 +57,7 @@ pub(crate) struct Room {
 impl Memory {
     /// Nothing is known yet.
     pub(crate) fn new() -> Self {
-        Memory { budget_bytes: LEAST_BYTES, available_bytes: None, readers: Readers::default() }
+        Memory { budget_bytes: LEAST_BYTES, available_bytes: None, cgroups: Cgroups::default() }
     }
 
     /// Memory was looked up.
@@ -68,7 +68,7 @@ impl Memory {
                 self.budget_bytes = budget_bytes(available_bytes, own_cgroup_bytes);
             }
             MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent } => {
-                self.readers.note(now, cgroup, file_bytes, stalled_percent);
+                self.cgroups.note(now, cgroup, file_bytes, stalled_percent);
             }
         }
     }
@@ -85,14 +85,14 @@ impl Memory {
         file: FileKey,
         ahead_pages: u64,
     ) -> Room {
-        let allowance = self.readers.allowance(now, cgroup, file);
+        let allowance = self.cgroups.allowance(now, cgroup, file);
         Room::within(self.budget_bytes, ahead_pages * PAGE_BYTES, &allowance)
     }
 
     /// Bytes of files that may be read for the walks of a cgroup, if `ahead_bytes` are ahead of all readers and
     /// `of_walks` of them of this cgroup's walks.
     pub(crate) fn walk_bytes(&self, cgroup: CgroupId, ahead_bytes: u64, of_walks: u64) -> u64 {
-        let allowance = self.readers.known_allowance(cgroup);
+        let allowance = self.cgroups.known_allowance(cgroup);
         let all = (self.budget_bytes as f64 * allowance.share_left) as u64;
         let in_cgroup = allowance.window_bytes.saturating_sub(of_walks);
         all.saturating_sub(ahead_bytes).min(in_cgroup)
@@ -101,17 +101,17 @@ impl Memory {
     /// Bytes of pages that a process of that cgroup may bring in.
     pub(crate) fn available_to(&self, cgroup: CgroupId) -> u64 {
         let available = self.available_bytes.unwrap_or(u64::MAX);
-        self.readers.file_bytes(cgroup).map_or(available, |room| room.min(available))
+        self.cgroups.file_bytes(cgroup).map_or(available, |room| room.min(available))
     }
 
     /// Most pages of the kernel's own windows in a cgroup: `Some(None)` without a limit, `None` if nothing is known of
     /// the cgroup.
     pub(crate) fn kernel_pages(&self, cgroup: CgroupId) -> Option<Option<u32>> {
-        self.readers.kernel_pages(cgroup)
+        self.cgroups.kernel_pages(cgroup)
     }
 
     pub(crate) fn forget_idle(&mut self, now: Nanos) {
-        self.readers.forget_idle(now);
+        self.cgroups.forget_idle(now);
     }
 }
 

@@ -328,11 +328,11 @@ fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Whether somebody holds the journal.
 fn is_at_work(journal: &Path) -> bool {
-    File::open(journal).is_ok_and(|file| !is_shared(&file))
+    File::open(journal).is_ok_and(|file| !try_share(&file))
 }
 
-/// Whether nobody holds the journal. Others may lock it for a moment to look at it.
-fn is_shared(journal: &File) -> bool {
+/// Shares the journal's lock with others who look at it. Returns `false` if somebody holds the journal.
+fn try_share(journal: &File) -> bool {
     flock(journal, FlockOperation::NonBlockingLockShared).is_ok()
 }
 
@@ -388,7 +388,7 @@ fn lock(journal: &Path) -> io::Result<File> {
         let file = options.open(journal)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) if looks < MOST_LOOKS && is_shared(&file) => {
+            Err(Errno::WOULDBLOCK) if looks < MOST_LOOKS && try_share(&file) => {
                 looks += 1;
                 std::thread::yield_now();
                 continue;

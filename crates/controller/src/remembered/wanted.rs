@@ -5,6 +5,7 @@ use readahead::behind::Span;
 
 use super::range::RANGE_PAGES;
 use crate::input::{Access, Kind};
+use crate::kernel_window::first_window;
 
 /// The pages that the kernel itself reads for an access, so that a start without any list reads no less.
 pub(super) fn wanted(access: &Access) -> Span {
@@ -24,14 +25,4 @@ pub(super) fn wanted(access: &Access) -> Span {
     };
     let start = start.min(file_pages);
     Span { start, end: (start + pages.clamp(1, RANGE_PAGES)).min(file_pages) }
-}
-
-/// The window with which the kernel begins to read a file, in pages (`get_init_ra_size` in mm/readahead.c).
-fn first_window(request: u64, window: u64) -> u64 {
-    let size = request.next_power_of_two();
-    match () {
-        () if size <= window / 32 => size * 4,
-        () if size <= window / 4 => size * 2,
-        () => window,
-    }
 }

@@ -99,7 +99,8 @@ pub(crate) struct Walks {
     pending: BTreeMap<Ticket, Pending>,
     requests: Requests,
     marks: Marks,
-    streams_begun: u32,
+    /// Of a stream.
+    last_id: u32,
     totals: Totals,
     savings: Savings,
 }
@@ -112,7 +113,7 @@ impl Default for Walks {
             pending: BTreeMap::new(),
             requests: Requests::default(),
             marks: Marks::default(),
-            streams_begun: 0,
+            last_id: 0,
             totals: Totals::default(),
             savings: Savings::default(),
         }
@@ -331,14 +332,12 @@ impl Walks {
         top: FileKey,
         now: Nanos,
     ) {
-        if let Some(cursor) = Cursor::behind(unit, &traversal, &self.directories) {
-            self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
-            if let Some(walker) = self.walkers.get_mut(&key) {
-                let run = Run::new(unit, cursor.place(), walker.in_a_row());
-                let stream = Stream::new(self.streams_begun, traversal, top, cursor, run, now);
-                walker.add(stream, &self.directories);
-            }
-        }
+        let cursor = Cursor::behind(unit, &traversal, &self.directories);
+        let (Some(cursor), Some(walker)) = (cursor, self.walkers.get_mut(&key)) else { return };
+        let id = next_id(&mut self.last_id);
+        let run = Run::new(unit, cursor.place(), walker.in_a_row());
+        let stream = Stream::new(id, traversal, top, cursor, run, now);
+        walker.add(stream, &self.directories);
     }
 
     /// No traversal leads to this file. Reads the whole directory once that costs no more than the misses have.
@@ -358,11 +357,9 @@ impl Walks {
             return;
         }
         directory.is_swept = true;
-        self.streams_begun = self.streams_begun.wrapping_add(1).max(1);
         let cursor = Cursor::start_of(unit.directory);
-        let top = unit.directory;
-        let run = Run::new(unit, 0, 0);
-        let mut stream = Stream::new(self.streams_begun, BY_INODE, top, cursor, run, now);
+        let (id, run) = (next_id(&mut self.last_id), Run::new(unit, 0, 0));
+        let mut stream = Stream::new(id, BY_INODE, unit.directory, cursor, run, now);
         stream.is_shuffled = true;
         walker.add(stream, &self.directories);
     }
@@ -670,4 +667,10 @@ impl Walks {
     pub(crate) fn saved_on(&self, dev: DeviceNumber) -> Saved {
         self.savings.on(dev)
     }
+}
+
+/// The id of a new stream: never 0.
+fn next_id(last: &mut u32) -> u32 {
+    *last = last.wrapping_add(1).max(1);
+    *last
 }

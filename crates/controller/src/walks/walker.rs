@@ -12,6 +12,7 @@ use super::waits::{Used, Waits};
 use crate::Nanos;
 use crate::command::Head;
 use crate::ids::{CgroupId, FileKey};
+use crate::kernel_window::first_window;
 use crate::listing::FileMiss;
 
 /// How many of its last files are remembered.
@@ -182,7 +183,8 @@ impl Walker {
 
     /// Notes the size of a file that was missed.
     pub(super) fn measure(&mut self, miss: &FileMiss) {
-        self.head_pages = self.head_pages.max(kernel_reads(miss.request_pages));
+        let first = first_window(miss.request_pages.into(), HEAD_PAGES.into());
+        self.head_pages = self.head_pages.max(first as u32);
         let head_bytes = u64::from(self.head_pages) * PAGE_BYTES;
         self.note_bytes(miss.file_bytes.min(head_bytes), 1);
     }
@@ -594,26 +596,9 @@ pub(super) fn common(one: FileKey, other: FileKey, directories: &Directories) ->
         .find(|key| directories.get(*key).is_some() && above(other).any(|other| other == *key))
 }
 
-/// Pages that the kernel reads at first for a request at the start of a file (`get_init_ra_size`, for a window of 128
-/// KiB).
-fn kernel_reads(request_pages: u32) -> u32 {
-    let pages = request_pages.clamp(1, HEAD_PAGES).next_power_of_two();
-    match pages {
-        1 => 4,
-        2..=8 => pages * 2,
-        _ => HEAD_PAGES,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_is_read_ahead_as_far_as_the_kernel_reads_at_first() {
-        let pages: Vec<u32> = [1, 2, 3, 4, 8, 9, 24, 32, 100].map(kernel_reads).to_vec();
-        assert_eq!(pages, [4, 4, 8, 8, 16, 32, 32, 32, 32]);
-    }
 
     #[test]
     fn kinds_of_files_that_are_skipped_are_left_out() {

@@ -1,7 +1,7 @@
 //! The progress of one stream through its file.
 
 use super::plan::{DropPlan, Passing};
-use super::span::Span;
+use super::span::{FOLIO_PAGES, Span};
 use crate::access::Page;
 
 /// Decide after every MiB, rarely enough to cost nothing.
@@ -10,10 +10,6 @@ const STEP_PAGES: u64 = 256;
 /// Keep 12 MiB behind a reader: a follower may be 8 MiB behind it, and both may read 4 MiB before
 /// the next decision.
 const FOLLOWER_PAGES: u64 = 3072;
-
-/// The kernel drops a large folio (at most 2 MiB, aligned to its size) entirely or not at all. So
-/// released spans end at a multiple of this.
-const FOLIO_PAGES: u64 = 512;
 
 /// A reader of a very large file engages only after a run of 8 MiB. One that reads at random may
 /// come back.
@@ -135,6 +131,7 @@ impl StreamProgress {
             Passing::Read => FOLLOWER_PAGES,
             Passing::Write => terms.write_step_pages,
         };
+        // What is released ends where a folio does.
         let end = self.at.saturating_sub(distance) / FOLIO_PAGES * FOLIO_PAGES;
         if end <= start {
             return DropPlan { write_out, release: None };

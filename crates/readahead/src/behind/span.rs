@@ -55,13 +55,13 @@ impl Span {
     /// pages that must stay hold up few others, and a reader that arrives in between is noticed in
     /// time.
     pub fn pieces(self) -> impl Iterator<Item = Span> {
-        let first = self.start / PIECE_PAGES;
-        (first..self.end.div_ceil(PIECE_PAGES).max(first)).map(move |piece| {
-            let piece = Span { start: piece * PIECE_PAGES, end: (piece + 1) * PIECE_PAGES };
+        let first = self.start / FOLIO_PAGES;
+        (first..self.end.div_ceil(FOLIO_PAGES).max(first)).map(move |piece| {
+            let piece = Span { start: piece * FOLIO_PAGES, end: (piece + 1) * FOLIO_PAGES };
             piece.within(self)
         })
     }
 }
 
-/// Pages of the largest folio: 2 MiB.
-const PIECE_PAGES: u64 = 512;
+/// Pages of the largest folio, 2 MiB, which is aligned to its size. The kernel drops all of it or nothing.
+pub(super) const FOLIO_PAGES: u64 = 512;

@@ -89,11 +89,11 @@ struct Cgroup {
 
 /// The cgroups of all recent readers.
 #[derive(Debug, Default)]
-pub(crate) struct Readers {
+pub(crate) struct Cgroups {
     cgroups: BTreeMap<CgroupId, Cgroup>,
 }
 
-impl Readers {
+impl Cgroups {
     /// Notes how much a cgroup may hold, and how long its tasks wait.
     pub(crate) fn note(
         &mut self,
@@ -260,11 +260,11 @@ mod tests {
 
     #[test]
     fn idle_readers_are_forgotten() {
-        let mut readers = Readers::default();
-        readers.allowance(0, CgroupId(1), file(1));
-        readers.forget_idle(IDLE_NS);
-        assert_eq!(readers.cgroups.len(), 1);
-        readers.forget_idle(IDLE_NS + 1);
-        assert!(readers.cgroups.is_empty());
+        let mut all = Cgroups::default();
+        all.allowance(0, CgroupId(1), file(1));
+        all.forget_idle(IDLE_NS);
+        assert_eq!(all.cgroups.len(), 1);
+        all.forget_idle(IDLE_NS + 1);
+        assert!(all.cgroups.is_empty());
     }
 }
