@@ -1,5 +1,5 @@
 //! A file system can be unmounted soon after its last reader has ended, although bowwave was reading a tree of files
-//! ahead for it.
+//! ahead for it. What lies below its mount point is then not managed in its place.
 //!
 //! An open file keeps its file system from being unmounted, and so does bowwave while it waits for the device. The
 //! judge is what the device still serves. Skipped where labs or eBPF do not work, unless BOWWAVE_REQUIRE_LIVE=1 makes
@@ -9,6 +9,7 @@ mod managed;
 mod own;
 mod stage;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::thread;
@@ -79,4 +80,33 @@ fn bowwave_stops_to_read_a_tree_when_its_reader_has_ended_so_that_it_can_be_unmo
     daemon.wait().expect("it ends");
     println!("requests while it is busy: {while_busy:?}");
     assert!(while_busy.iter().sum::<u64>() <= MOST_READS * ROUNDS, "{while_busy:?}");
+}
+
+#[test]
+fn the_file_system_above_an_unmounted_one_is_not_managed_in_its_place() {
+    let Some(bench) = managed::Bench::of("unmounted", 64 << 20) else { return };
+    let folder = bench.lab.mount_point();
+    let mut command = managed::daemon(&bench.lab, bench.state.path(), &[]);
+    let (mut daemon, _output) = managed::begin(&mut command);
+    let mut seen = BTreeSet::new();
+    let mut is_managed = || {
+        let mut status = Command::new(stage::BOWWAVE);
+        status.args(["status", "--json", "--state"]).arg(bench.state.path());
+        let told = status.output().expect("it ran").stdout;
+        let told: serde_json::Value = serde_json::from_slice(&told).expect("an array");
+        let devices = told[0]["devices"].as_array().expect("devices").iter();
+        let places = devices.flat_map(|of| of["mount_points"].as_array().expect("places"));
+        let places: Vec<_> = places.filter_map(|place| place.as_str()).map(str::to_owned).collect();
+        let is_managed = !places.is_empty();
+        seen.extend(places);
+        is_managed
+    };
+    assert!(is_managed());
+    unmount(&folder, UnmountFlags::empty()).expect("unmounted");
+    stage::wait_until("it is not managed any more", MOST_WAITING, || !is_managed());
+    mount(bench.lab.block_device(), &folder, c"ext4", MountFlags::empty(), None).expect("mounted");
+    stage::wait_until("it is managed again", MOST_WAITING, &mut is_managed);
+    daemon.kill().expect("it runs");
+    daemon.wait().expect("it ends");
+    assert_eq!(seen, BTreeSet::from([folder.display().to_string()]));
 }

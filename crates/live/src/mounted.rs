@@ -81,16 +81,13 @@ impl Mounts {
         Ok(self.update(wanted))
     }
 
-    /// The changes since the last call. A path that is missing now may be mounted again later.
+    /// The changes since the last call.
     fn refresh(&mut self) -> Vec<Change> {
-        let paths = &self.places.paths;
-        let wanted = if paths.is_empty() {
-            let Ok(wanted) = mounts::list() else { return Vec::new() };
-            wanted
-        } else {
-            paths.iter().filter_map(|path| mounts::of_path(path).ok()).collect()
-        };
-        self.update(wanted)
+        if !self.places.paths.is_empty() {
+            let wanted = self.places.look_again(mounts::of_path);
+            return self.update(wanted);
+        }
+        mounts::list().map_or(Vec::new(), |wanted| self.update(wanted))
     }
 
     fn update(&mut self, wanted: Vec<Mount>) -> Vec<Change> {

@@ -40,6 +40,26 @@ impl Places {
         Self::find_by(mounts::of_path, paths, timeout)
     }
 
+    /// The file systems that hold the paths now. One that was unmounted is missing, and may come back later: the folder
+    /// that is left lies on the file system above, which nobody has named.
+    pub(crate) fn look_again(
+        &mut self,
+        find_mount: impl Fn(&Path) -> io::Result<Mount>,
+    ) -> Vec<Mount> {
+        let known = self.paths.iter().zip(&mut self.found);
+        let look = |(path, known): (&PathBuf, &mut Mount)| {
+            let now = find_mount(path).ok()?;
+            let is_above = known.mount_point != now.mount_point
+                && known.mount_point.starts_with(&now.mount_point);
+            if is_above {
+                return None;
+            }
+            *known = now.clone();
+            Some(now)
+        };
+        known.filter_map(look).collect()
+    }
+
     fn find_by(
         find_mount: fn(&Path) -> io::Result<Mount>,
         paths: &[PathBuf],
@@ -67,6 +87,8 @@ fn why_no_answer(error: io::Error, timeout: Duration) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -80,6 +102,27 @@ mod tests {
         assert!(Places::find(&[], LONG).expect("nothing is looked at").found.is_empty());
         let none = Places::find(&["/no/such/place".into()], LONG).expect_err("it is not there");
         assert!(none.to_string().starts_with("/no/such/place: No such file"), "{none}");
+    }
+
+    #[test]
+    fn when_a_file_system_is_unmounted_its_path_does_not_mean_the_one_above() {
+        let mount = |minor, mount_point: &str| Mount {
+            dev: controller::ids::DeviceNumber { major: 8, minor },
+            root: "/".into(),
+            mount_point: mount_point.into(),
+            fs_type: "ext4".into(),
+            source: "/dev/sda".into(),
+        };
+        let (root, srv) = (mount(1, "/"), mount(2, "/srv"));
+        let mut places = Places { paths: vec!["/srv/data".into()], found: vec![srv.clone()] };
+        let mut holds = |mount: &Mount| places.look_again(|_| Ok(mount.clone()));
+        assert_eq!(holds(&srv), slice::from_ref(&srv));
+        assert_eq!(holds(&root), [], "it is unmounted");
+        let again = mount(3, "/srv");
+        assert_eq!(holds(&again), slice::from_ref(&again), "it is mounted again");
+        let below = mount(4, "/srv/data");
+        assert_eq!(holds(&below), slice::from_ref(&below), "another is mounted there");
+        assert_eq!(places.look_again(|_| Err(io::ErrorKind::NotFound.into())), []);
     }
 
     #[test]
