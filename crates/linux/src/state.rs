@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
 
 use crate::identity::Identity;
@@ -72,19 +72,37 @@ pub enum StateError {
 /// # Errors
 /// [`StateError::Unusable`], [`StateError::Foreign`].
 pub fn prepare(folder: &Path) -> Result<(), StateError> {
-    let unusable = |error| StateError::Unusable { folder: folder.into(), error };
-    let check = || {
-        private::check(folder).map_err(|error| match error {
-            PrivateError::Io(error) => unusable(error),
-            PrivateError::Foreign | PrivateError::ForeignWay(_) => {
-                StateError::Foreign { folder: folder.into() }
-            }
-        })
-    };
-    check()?;
-    whole::probe(folder).map_err(unusable)?;
+    check_owner(folder)?;
+    whole::probe(folder).map_err(|error| unusable(folder, error))?;
     // Now there is one.
-    check()
+    check_owner(folder)
+}
+
+/// Checks that [`prepare`] would succeed, as far as that shows without making the folder.
+///
+/// # Errors
+/// As `prepare`.
+pub fn examine(folder: &Path) -> Result<(), StateError> {
+    check_owner(folder)?;
+    let looked_at = match folder.ancestors().find(|place| place.exists()) {
+        Some(place) if place != folder => access(place, Access::WRITE_OK).map_err(Into::into),
+        _ => whole::probe(folder),
+    };
+    looked_at.map_err(|error| unusable(folder, error))
+}
+
+fn unusable(folder: &Path, error: io::Error) -> StateError {
+    StateError::Unusable { folder: folder.into(), error }
+}
+
+/// Checks that nobody else can change the folder.
+fn check_owner(folder: &Path) -> Result<(), StateError> {
+    private::check(folder).map_err(|error| match error {
+        PrivateError::Io(error) => unusable(folder, error),
+        PrivateError::Foreign | PrivateError::ForeignWay(_) => {
+            StateError::Foreign { folder: folder.into() }
+        }
+    })
 }
 
 /// The right to be the daemon of a state folder. It ends with the process, however that ends.
@@ -98,7 +116,7 @@ impl DaemonLock {
     /// See [`StateError`].
     pub fn take(folder: &Path) -> Result<DaemonLock, StateError> {
         prepare(folder)?;
-        let unusable = |error| StateError::Unusable { folder: folder.into(), error };
+        let unusable = |error| unusable(folder, error);
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         // Who can open it can lock it.
@@ -171,7 +189,10 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").expect("written");
         assert!(matches!(prepare(&file), Err(StateError::Unusable { .. })));
+        assert!(matches!(examine(&file), Err(StateError::Unusable { .. })));
         let new = folder.path().join("new/folder");
+        examine(&new).expect("it could be made");
+        assert!(!folder.path().join("new").exists());
         prepare(&new).expect("it is made");
         assert_eq!(fs::read_dir(&new).expect("it is there").count(), 0);
     }

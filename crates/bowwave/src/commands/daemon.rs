@@ -10,7 +10,7 @@
 
 mod reading;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use controller::metrics::Metrics;
 use ebpf::observe::Scope;
+use linux::knob::JOURNALS;
 use linux::state::{DaemonLock, StateError};
 use live::config::Config;
 use live::engine::{self, Engine, Heritage, Options, Prepared};
@@ -107,6 +108,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
         StateError::Taken { .. } => anyhow!(error),
     })?;
+    linux::state::prepare(Path::new(JOURNALS))?;
     let Some(settings) = settings else { return recover(&args) };
     let args = Arc::new(args);
     let metrics = manage(&args, settings, &mut signals)?;

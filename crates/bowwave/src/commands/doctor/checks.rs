@@ -10,9 +10,10 @@ use ebpf::ObserveError;
 use ebpf::kernel::{BTF, DiskHook, Features, Hook, is_locked_down};
 use ebpf::observe;
 use linux::handles;
-use linux::knob::{self, Knob};
+use linux::knob::{self, JOURNALS, Knob};
 use linux::mounts::{self, Disk, Mount};
 use linux::privilege::Privilege;
+use linux::state::{FOLDER, StateError};
 use linux::{provenance, psi, sys};
 use readahead::PAGE_BYTES;
 use serde::Serialize;
@@ -71,6 +72,10 @@ pub(crate) fn examine() -> Vec<Check> {
         windows(&knob::left()),
         lab(),
     ];
+    // Others may not look there.
+    if Privilege::own().may_observe() {
+        checks.insert(checks.len() - 1, state(linux::state::examine));
+    }
     // If something essential is missing, loading would fail for that reason.
     if is_able(&checks) {
         checks.insert(1, programs(&observe::try_out()));
@@ -291,6 +296,20 @@ fn lab() -> Check {
     )
 }
 
+/// Whether bowwave may keep what it must restore after a kill; `examine` looks at a folder.
+fn state(examine: impl Fn(&Path) -> Result<(), StateError>) -> Check {
+    let folders = [FOLDER, JOURNALS].map(Path::new);
+    let bad = folders.iter().find_map(|folder| examine(folder).err());
+    let bad = bad.map(|error| error.to_string());
+    check(
+        "state",
+        bad.is_none(),
+        Health::Missing,
+        ("bowwave can keep state in /run/bowwave", bad.as_deref().unwrap_or_default()),
+        "make /run/bowwave a folder that root can write to and others cannot",
+    )
+}
+
 fn file_system(mount: &Mount) -> Check {
     let knob = mounts::read_ahead_knob(mount);
     let window =
@@ -331,8 +350,11 @@ fn on_disk(disk: &Disk) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io;
+
     use ebpf::kernel::Hooks;
+
+    use super::*;
 
     #[test]
     fn programs_that_the_kernel_refuses_are_missing() {
@@ -375,6 +397,25 @@ mod tests {
         let check = windows(&[(knob.clone(), 184)]);
         assert!(check.finding.contains(&format!("{} should be 184", knob.path().display())));
         assert!(is_able(&[check]));
+    }
+
+    #[test]
+    fn without_room_for_a_journal_the_daemon_would_not_start() {
+        let full = |folder: &Path| {
+            let error = io::ErrorKind::StorageFull.into();
+            Err(StateError::Unusable { folder: folder.into(), error })
+        };
+        let found = state(full);
+        assert!(found.finding.contains("/run/bowwave") && !is_able(&[found]));
+        let only_journals = |folder: &Path| {
+            full(folder).or_else(
+                |error| {
+                    if folder == Path::new(FOLDER) { Ok(()) } else { Err(error) }
+                },
+            )
+        };
+        assert!(!is_able(&[state(only_journals)]));
+        assert!(is_able(&[state(|_| Ok(()))]));
     }
 
     #[test]
