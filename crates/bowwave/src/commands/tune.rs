@@ -170,7 +170,7 @@ fn show(args: &Args, tuning: &Tuning) -> anyhow::Result<()> {
     if args.json {
         print::json(&text::object(tuning))?;
     } else {
-        print::line(text::describe(tuning))?;
+        print::line(text::describe(tuning, args.apply || args.persist))?;
     }
     if args.plot {
         print::line(curve::drawn(tuning))?;
@@ -222,6 +222,11 @@ fn apply(tuning: &Tuning) -> anyhow::Result<()> {
     let (Some(choice), Some(knob)) = (tuning.choice, &tuning.target.knob) else {
         bail!("there is nothing to apply: {}", tuning.explanation());
     };
+    ensure!(
+        !tuning.is_disturbed(),
+        "not set: other programs used the device or the processors; repeat this when the machine is \
+         idle"
+    );
     knob.set(choice.kb)?;
     print::note(format_args!("{} is {} now", knob.path().display(), choice.kb));
     Ok(())

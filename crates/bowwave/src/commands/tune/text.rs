@@ -4,7 +4,8 @@ use linux::knob::Knob;
 use serde_json::{Value, json};
 use tune::tuning::Tuning;
 
-pub(super) fn describe(tuning: &Tuning) -> String {
+/// `is_used` tells that the result is about to be set or remembered.
+pub(super) fn describe(tuning: &Tuning, is_used: bool) -> String {
     let target = &tuning.target;
     let knob = target
         .knob
@@ -23,6 +24,9 @@ pub(super) fn describe(tuning: &Tuning) -> String {
     }
     lines.push(tuning.explanation());
     lines.extend(remarks(tuning));
+    if !is_used {
+        lines.extend(next_step(tuning));
+    }
     lines.join("\n")
 }
 
@@ -41,7 +45,7 @@ fn figures(tuning: &Tuning) -> String {
     )
 }
 
-/// Remarks about the figures and how to use them.
+/// Remarks about the figures.
 fn remarks(tuning: &Tuning) -> Vec<String> {
     const MOSTLY: f64 = 0.9;
     let mut remarks = Vec::new();
@@ -73,20 +77,26 @@ fn remarks(tuning: &Tuning) -> Vec<String> {
             ));
         }
     }
-    match (&tuning.target.knob, tuning.choice) {
-        _ if tuning.is_disturbed() => {}
-        (Some(knob), Some(_)) if !knob.is_writable() && tuning.measured.is_none() => {
-            remarks.push(format!("An administrator measures it with: sudo bowwave tune {target}"))
-        }
-        (Some(knob), Some(choice)) if !knob.is_writable() => remarks.push(format!(
-            "An administrator sets it with: sudo bowwave tune {target} --apply --persist\n\
-             or, for now: echo {} | sudo tee {}",
+    remarks
+}
+
+/// How to use the figures.
+fn next_step(tuning: &Tuning) -> Option<String> {
+    let (knob, choice) = (tuning.target.knob.as_ref()?, tuning.choice?);
+    let target = tuning.target.given.display();
+    if tuning.is_disturbed() || tuning.current_kb == Some(choice.kb) {
+        return None;
+    }
+    let who = if knob.is_writable() { "To" } else { "An administrator can" };
+    Some(match tuning.measured {
+        None => format!("{who} measure it: sudo bowwave tune {target}"),
+        Some(_) => format!(
+            "{who} set it now and at every boot: sudo bowwave tune {target} --apply --persist\n\
+             or only for now: echo {} | sudo tee {}",
             choice.kb,
             knob.path().display()
-        )),
-        _ => {}
-    }
-    remarks
+        ),
+    })
 }
 
 pub(super) fn object(tuning: &Tuning) -> Value {
@@ -150,9 +160,22 @@ mod tests {
         let Some(tuning) = tuning(true) else {
             return eprintln!("skipped: no device has a window");
         };
-        let text = describe(&tuning);
+        let text = describe(&tuning, false);
         assert!(text.contains("DISTURBED") && text.contains("waited 23 % of the time"), "{text}");
         assert!(!text.contains("echo") && !text.contains("multiplies"), "{text}");
         assert_eq!(object(&tuning)["processor_wait_percent"].as_f64().map(f64::round), Some(23.0));
+    }
+
+    #[test]
+    fn a_better_window_comes_with_the_command_that_sets_it() {
+        let Some(better) = tuning(false) else {
+            return eprintln!("skipped: no device has a window");
+        };
+        let text = describe(&better, false);
+        let commands = ["sudo bowwave tune /dev/sdz --apply --persist", "echo 512 | sudo tee /sys"];
+        assert!(commands.iter().all(|command| text.contains(command)), "{text}");
+        assert!(!describe(&better, true).contains("sudo"), "it is about to be set");
+        let right = Tuning { current_kb: Some(512), ..better };
+        assert!(!describe(&right, false).contains("sudo"), "there is nothing to set");
     }
 }
