@@ -62,6 +62,23 @@ fn the_example_shows_what_bowwave_is_for() {
 }
 
 #[test]
+fn the_docs_show_what_the_example_prints() {
+    let docs = include_str!("../../../docs/replay.md");
+    let (_, rest) = docs.split_once("```\n$ bowwave replay --example").expect("the example");
+    let (rest, _) = rest.split_once("```").expect("its end");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let own = Path::new(env!("CARGO_BIN_EXE_bowwave")).parent().expect("a folder");
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default());
+    for part in format!("bowwave replay --example{rest}").split("\n$ ") {
+        let (command, shown) = part.split_once('\n').unwrap_or((part, ""));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(folder.path()).env("PATH", &path);
+        let told = text(&shell.output().expect("it runs").stdout);
+        assert_eq!(told.trim_end(), shown.trim_end(), "{command}");
+    }
+}
+
+#[test]
 fn what_lies_beyond_the_end_of_its_file_is_told() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("beyond.csv");

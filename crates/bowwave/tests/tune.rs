@@ -74,8 +74,8 @@ impl Bench {
                 return Some(output);
             }
             let errors = String::from_utf8_lossy(&output.stderr);
-            let is_disturbed = errors.contains(": other programs used")
-                || errors.contains("nothing was measured");
+            let is_disturbed =
+                errors.contains(": other programs used") || errors.contains("nothing was measured");
             assert!(is_disturbed, "{errors}");
         }
         stage::skipped("other programs keep the device or the processors busy")
