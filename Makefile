@@ -25,6 +25,8 @@ CONFIG = $(DESTDIR)/etc/bowwave/config.toml
 GENERATED = $(SHARE)/man/man1/bowwave.1 $(SHARE)/man/man1/bowwave-*.1 $(SHARE)/bash-completion/completions/bowwave \
 	$(SHARE)/fish/vendor_completions.d/bowwave.fish $(SHARE)/zsh/site-functions/_bowwave
 TO_READ = README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE LICENSE-MIT
+# The docs name them.
+EXAMPLES = scripts/strace-to-trace crates/device/devices/hdd.toml
 
 help:
 	@echo "make demo     install what is missing, build, show the effect (a minute after the build, two on a busy machine; root)"
@@ -103,11 +105,13 @@ bench-tune: build
 # Root may have no toolchain: then what a user has built is installed.
 install: $(if $(shell command -v cargo),build)
 	install -D -m 755 $(TARGET)/$(PROFILE)/bowwave $(BIN)
-	install -d $(sort $(dir $(UNITS))) $(dir $(RULE)) $(DOC)/docs
+	install -d $(sort $(dir $(UNITS))) $(dir $(RULE)) $(DOC)/docs $(DOC)/examples
 	for unit in $(UNITS); do sed 's|/usr/local/|$(PREFIX)/|' etc/$${unit##*/} > $$unit || exit 1; done
 	sed 's|/usr/local/|$(PREFIX)/|' etc/60-bowwave.rules > $(RULE)
 	install -m 644 $(TO_READ) $(DOC)
 	install -m 644 docs/*.md $(DOC)/docs
+	install -m 755 $(filter scripts/%,$(EXAMPLES)) $(DOC)/examples
+	install -m 644 $(filter %.toml,$(EXAMPLES)) $(DOC)/examples
 	$(BIN) generate $(SHARE)
 	test -e $(CONFIG) || install -D -m 644 etc/config.toml $(CONFIG)
 	if test -z '$(DESTDIR)' && test -d /run/systemd/system; then systemctl daemon-reload; fi
@@ -115,8 +119,8 @@ install: $(if $(shell command -v cargo),build)
 
 uninstall:
 	rm -f $(BIN) $(UNITS) $(RULE) $(addprefix $(DOC)/,$(TO_READ)) $(addprefix $(DOC)/,$(wildcard docs/*.md))
-	rm -f $(GENERATED)
-	-rmdir $(DOC)/docs $(DOC)
+	rm -f $(GENERATED) $(addprefix $(DOC)/examples/,$(notdir $(EXAMPLES)))
+	-rmdir $(DOC)/docs $(DOC)/examples $(DOC)
 	@# An administrator's own settings stay.
 	! cmp -s etc/config.toml $(CONFIG) || rm $(CONFIG)
 	-rmdir $(dir $(CONFIG))

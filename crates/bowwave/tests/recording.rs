@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use recording::{Event, Item, Recorder, Recording};
 
 fn bowwave(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bowwave")).args(arguments).output().expect("it was built")
@@ -94,12 +98,41 @@ fn a_recording_is_shown_a_line_an_entry() {
 }
 
 #[test]
-fn a_recording_that_was_cut_off_is_checked_as_far_as_it_goes() {
+fn a_recording_that_nobody_finished_is_checked_as_far_as_it_goes() {
     let folder = tempfile::tempdir().expect("a folder");
-    let cut = changed(folder.path(), |bytes| bytes.truncate(bytes.len() - 1));
-    let output = verify(&cut);
+    let path = folder.path().join("cut.bowrec");
+    let mut whole = Recording::open(&golden()).expect("it is in the repository");
+    let mut recorder = Recorder::create(&path, whole.header()).expect("a writable folder");
+    let mut entries = 0;
+    for item in whole.by_ref() {
+        let Ok(Item::Entry(entry)) = item else { panic!("{item:?}") };
+        match &entry.event {
+            Event::Begun => recorder.begun(entry.at, &entry.commands),
+            Event::Input(input) => recorder.note(entry.at, input, &entry.commands),
+            Event::Finishing => break,
+        }
+        entries += 1;
+    }
+    let written = || Recording::open(&path).map_or(0, Iterator::count);
+    let end = Instant::now() + Duration::from_secs(60);
+    while written() < entries {
+        assert!(Instant::now() < end, "it is never written");
+        thread::yield_now();
+    }
+    drop(recorder);
+    let output = verify(&path.to_string_lossy());
     let said = text(&output.stdout);
     assert!(output.status.success() && said.contains("where the recording was cut off"), "{said}");
+    assert!(said.starts_with(&format!("{} inputs", entries - 1)), "{entries}: {said}");
+}
+
+#[test]
+fn a_recording_that_was_cut_off_in_its_first_block_shows_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = verify(&changed(folder.path(), |bytes| bytes.truncate(bytes.len() - 1)));
+    let said = text(&output.stderr);
+    assert!(said.contains("there is nothing to check") && output.stdout.is_empty(), "{said}");
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

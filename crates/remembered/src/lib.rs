@@ -169,7 +169,7 @@ pub enum ListError {
         path: PathBuf,
     },
     /// It is damaged, or of another version.
-    #[error("cannot read the list {path}: {reason}")]
+    #[error("cannot read the list {path} ({reason}); bowwave remembered NAME --forget removes it")]
     Damaged {
         /// The list.
         path: PathBuf,

@@ -19,7 +19,7 @@ impl Steps {
         let daemon =
             ("sudo systemctl start bowwave".to_owned(), "for every program, until the next boot");
         let stop = ("sudo systemctl stop bowwave".to_owned(), "of the service");
-        let ends = ("".to_owned(), "nothing stays behind when COMMAND has ended");
+        let ends = ("".to_owned(), "nothing to do: it ends with COMMAND");
         match remedy {
             Remedy::Leave => Steps { apply: Vec::new(), undo: Vec::new() },
             Remedy::Window { kib } => Steps {

@@ -26,6 +26,11 @@ pub(super) fn verify(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
                 print::thousands(*inputs)
             );
         }
+        Verdict::Identical(Checked { inputs: 0, .. }) => {
+            bail!(
+                "{name} was cut off before its first input was written; there is nothing to check"
+            );
+        }
         Verdict::Identical(checked) => {
             if !as_json {
                 print::line(told(checked))?;

@@ -26,19 +26,27 @@ pub(super) enum Refusal {
 
 /// The request in the bytes that a client has sent so far; `None` if more must come. Only its first line counts.
 pub(super) fn request(received: &[u8]) -> Option<Request> {
-    if !has_end(received) {
-        let is_long = received.len() > MOST_REQUEST_BYTES;
-        return is_long.then_some(Request::Refused(Refusal::TooLong));
+    let end = end_of_header(received);
+    if end.unwrap_or(received.len()) > MOST_REQUEST_BYTES {
+        return Some(Request::Refused(Refusal::TooLong));
     }
+    end?;
     let line =
         received.split(|byte| *byte == b'\n').next().and_then(|line| str::from_utf8(line).ok());
     Some(line.and_then(in_line).unwrap_or(Request::Refused(Refusal::NotHttp)))
 }
 
-/// Whether there is an empty line after the first one.
-fn has_end(received: &[u8]) -> bool {
-    let mut lines = received.split_inclusive(|byte| *byte == b'\n').skip(1);
-    lines.any(|line| [&b"\r\n"[..], b"\n"].contains(&line))
+/// Where the first empty line ends that is not the first line.
+fn end_of_header(received: &[u8]) -> Option<usize> {
+    let mut end = 0;
+    let lines = received.split_inclusive(|byte| *byte == b'\n').enumerate();
+    for (number, line) in lines {
+        end += line.len();
+        if number > 0 && [&b"\r\n"[..], b"\n"].contains(&line) {
+            return Some(end);
+        }
+    }
+    None
 }
 
 /// `GET /metrics?query HTTP/1.1`
@@ -129,6 +137,10 @@ mod tests {
         let endless = [b'x'; MOST_REQUEST_BYTES + 1];
         assert_eq!(request(&endless[1..]), None);
         assert_eq!(request(&endless), Some(Request::Refused(Refusal::TooLong)));
+        let begin = b"GET /metrics HTTP/1.1\r\nX: ";
+        let long = [begin, &endless[begin.len() + 4..], b"\r\n\r\n"].concat();
+        assert_eq!(request(&long), Some(Request::Refused(Refusal::TooLong)), "its end has come");
+        assert_eq!(request(&[&long[..30], &long[31..]].concat()), Some(Request::Metrics));
     }
 
     #[test]
