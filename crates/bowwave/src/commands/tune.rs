@@ -30,7 +30,8 @@ mod text;
 /// may read, and prints the command for an administrator.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to measure.
+    /// What to measure: a block device, a mount point, a folder or a file.
+    #[arg(required_unless_present_any = ["list", "forget", "hook"])]
     target: Option<PathBuf>,
     /// Measure for 8 seconds instead of 30, for a first impression.
     #[arg(long, conflicts_with_all = ["thorough", "seconds"])]
@@ -89,10 +90,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(device) = &args.hook {
         return hook::answer(device, &places.profiles);
     }
-    let Some(target) = &args.target else {
-        bail!("nothing to tune; name a block device, a mount point, a folder or a file");
-    };
-    tune(&args, target, &places)
+    tune(&args, args.target.as_deref().expect("it is required otherwise"), &places)
 }
 
 fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
