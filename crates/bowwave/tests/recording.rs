@@ -133,6 +133,10 @@ fn a_recording_that_was_cut_off_in_its_first_block_shows_nothing() {
     let said = text(&output.stderr);
     assert!(said.contains("there is nothing to check") && output.stdout.is_empty(), "{said}");
     assert_eq!(output.status.code(), Some(1));
+    let cut = folder.path().join("changed.bowrec").to_string_lossy().into_owned();
+    let object = bowwave(&["replay", "--verify", &cut, "--json"]).stdout;
+    let object: serde_json::Value = serde_json::from_slice(&object).expect("JSON");
+    assert_eq!((&object["identical"], &object["inputs"]), (&false.into(), &0.into()));
 }
 
 #[test]

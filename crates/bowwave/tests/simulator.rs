@@ -63,6 +63,9 @@ fn the_example_shows_what_bowwave_is_for() {
 
 #[test]
 fn the_docs_show_what_the_example_prints() {
+    if !cfg!(target_arch = "x86_64") {
+        return eprintln!("skipped: logarithms may be rounded differently here");
+    }
     let docs = include_str!("../../../docs/replay.md");
     let (_, rest) = docs.split_once("```\n$ bowwave replay --example").expect("the example");
     let (rest, _) = rest.split_once("```").expect("its end");
@@ -73,8 +76,9 @@ fn the_docs_show_what_the_example_prints() {
         let (command, shown) = part.split_once('\n').unwrap_or((part, ""));
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).current_dir(folder.path()).env("PATH", &path);
-        let told = text(&shell.output().expect("it runs").stdout);
-        assert_eq!(told.trim_end(), shown.trim_end(), "{command}");
+        let output = shell.output().expect("it runs");
+        assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout).trim_end(), shown.trim_end(), "{command}");
     }
 }
 

@@ -68,9 +68,16 @@ fn parse(status: &str) -> Option<Rights> {
     })
 }
 
-/// With these, a thread reads files and lists directories whatever their permissions, and counts as a file's owner.
-const OVERRIDING: CapabilitySet =
-    CapabilitySet::DAC_OVERRIDE.union(CapabilitySet::DAC_READ_SEARCH).union(CapabilitySet::FOWNER);
+/// The capabilities that override permissions of files: those that the kernel takes from a thread of root's
+/// (`CAP_FS_SET` in linux/capability.h).
+const OVERRIDING: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::LINUX_IMMUTABLE)
+    .union(CapabilitySet::MKNOD)
+    .union(CapabilitySet::MAC_OVERRIDE);
 
 /// Gives the thread its own rights back when dropped.
 struct Taken {
@@ -207,10 +214,12 @@ mod tests {
         let nobody = NOBODY;
         let before = groups().expect("it has some");
         assert!(nobody.act(|| fs::read(&file)).expect("root may do that").is_err());
+        assert!(nobody.act(overriding).expect("root may do that").is_empty());
         chown(&file, Some(65534), None).expect("root may do that");
         assert!(nobody.act(|| fs::read(&file)).expect("root may do that").is_ok());
         chown(&file, Some(1234), None).expect("root may do that");
         assert!(fs::read(&file).is_ok(), "the thread is root again");
+        assert!(!overriding().is_empty());
         assert_eq!(groups().expect("it has some"), before);
     }
 
@@ -231,6 +240,11 @@ mod tests {
             assert!(fs::read(&file).is_ok(), "it has its capabilities again");
         };
         std::thread::scope(|scope| scope.spawn(as_a_service).join()).expect("as asserted");
+    }
+
+    /// What this thread has of these capabilities.
+    fn overriding() -> CapabilitySet {
+        capabilities(None).expect("a thread has some").effective & OVERRIDING
     }
 
     /// Makes this thread that of another user, with all of root's capabilities.

@@ -146,14 +146,15 @@ impl Folder {
     }
 }
 
-/// Checks that only this user can change the folder, if there is one, and that nobody else can lead the path elsewhere.
+/// Checks that nobody but this user and root can change the folder, if there is one, or lead the path elsewhere.
 ///
 /// # Errors
 /// See [`PrivateError`].
 pub(crate) fn check(path: &Path) -> Result<(), PrivateError> {
     check_folders(&std::path::absolute(path)?, MOST_LINKS)?;
     match fs::metadata(path) {
-        Ok(about) if about.is_dir() && !is_own(&about) => Err(PrivateError::Foreign),
+        // A sticky one that all may write to.
+        Ok(about) if about.is_dir() && about.mode() & 0o022 != 0 => Err(PrivateError::Foreign),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }

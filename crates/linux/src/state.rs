@@ -49,10 +49,12 @@ pub enum StateError {
         error: io::Error,
     },
     /// Somebody else can put files or links there.
-    #[error("others can change the state folder {folder}, so it is not used")]
+    #[error("others can change {place}, so the state folder {folder} is not used")]
     Foreign {
         /// The folder.
         folder: PathBuf,
+        /// It, or a folder above it.
+        place: PathBuf,
     },
     /// Another daemon uses it.
     #[error(
@@ -97,11 +99,11 @@ fn unusable(folder: &Path, error: io::Error) -> StateError {
 
 /// Checks that nobody else can change the folder.
 fn check_owner(folder: &Path) -> Result<(), StateError> {
+    let foreign = |place| StateError::Foreign { folder: folder.into(), place };
     private::check(folder).map_err(|error| match error {
         PrivateError::Io(error) => unusable(folder, error),
-        PrivateError::Foreign | PrivateError::ForeignWay(_) => {
-            StateError::Foreign { folder: folder.into() }
-        }
+        PrivateError::Foreign => foreign(folder.into()),
+        PrivateError::ForeignWay(place) => foreign(place),
     })
 }
 

@@ -76,18 +76,17 @@ impl Mounts {
     /// # Errors
     /// If the table of mounts cannot be read.
     pub(crate) fn initial(&mut self) -> io::Result<Vec<Change>> {
-        let is_all = self.places.paths.is_empty();
-        let wanted = if is_all { mounts::list()? } else { self.places.found.clone() };
+        let wanted = if self.places.are_all() { mounts::list()? } else { self.places.mounts() };
         Ok(self.update(wanted))
     }
 
     /// The changes since the last call.
     fn refresh(&mut self) -> Vec<Change> {
-        if !self.places.paths.is_empty() {
-            let wanted = self.places.look_again(mounts::of_path);
-            return self.update(wanted);
+        if self.places.are_all() {
+            return mounts::list().map_or(Vec::new(), |wanted| self.update(wanted));
         }
-        mounts::list().map_or(Vec::new(), |wanted| self.update(wanted))
+        self.places.look_again();
+        self.update(self.places.mounts())
     }
 
     fn update(&mut self, wanted: Vec<Mount>) -> Vec<Change> {

@@ -19,7 +19,7 @@ use controller::Completed;
 
 use crate::execute::Answers;
 
-/// After this long without a job, a thread ends.
+/// A thread that has had no job for this long ends at its next upkeep.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a thread of the pool does.

@@ -108,8 +108,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         }
         StateError::Taken { .. } => anyhow!(error),
     })?;
-    linux::state::prepare(Path::new(JOURNALS))?;
     let Some(settings) = settings else { return recover(&args) };
+    linux::state::prepare(Path::new(JOURNALS))
+        .context("the daemon needs a folder for its journal")?;
     let args = Arc::new(args);
     let metrics = manage(&args, settings, &mut signals)?;
     if args.json {
@@ -158,7 +159,8 @@ fn manage(
         service.notify_ready();
         let changed = serve(args, &settings.config, &mut engine, signals, &service)?;
         engine.finish(Duration::ZERO, || true)?;
-        let Some(changed) = changed else { return Ok(engine.leave()) };
+        let Some(mut changed) = changed else { return Ok(engine.leave()) };
+        changed.places.mean_as_before(&settings.places);
         heritage = Some(engine.stop());
         settings = changed;
     }

@@ -116,9 +116,7 @@ fn record_command(args: &Args) -> anyhow::Result<ExitCode> {
         .and_then(|ended| session.put_in_place().map(|()| ended))
         .and_then(|ended| session.record_until(ended.as_fd(), None));
     if let Err(error) = recorded {
-        print::note(format_args!(
-            "{error:#}; the command continues, and what was written until then can be used"
-        ));
+        print::note(format_args!("{error:#}; the command continues"));
         // Detaches the eBPF programs, which would slow the command down for nothing.
         drop(session);
         return Ok(command.wait()?);

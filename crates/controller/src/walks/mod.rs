@@ -594,7 +594,9 @@ impl Walks {
     fn scout(&mut self, key: WalkerKey, at: usize, orders: &mut Orders<'_>) {
         let Some(walker) = self.walkers.get(&key) else { return };
         let Some(stream) = walker.streams.get(at).filter(|stream| stream.used > 0) else { return };
-        for place in stream.unlisted_ahead(walker.crosses, &self.directories) {
+        let Some(mut scout) = stream.scout(walker.crosses) else { return };
+        // Listing one may make room by forgetting others, so look again after each.
+        while let Some(place) = scout.next(&self.directories) {
             if !self.list(key, place, orders) {
                 return;
             }

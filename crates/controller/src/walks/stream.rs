@@ -38,6 +38,39 @@ pub(super) struct NextFiles {
     pub(super) unlisted: Option<Place>,
 }
 
+/// Finds the directories that a stream will reach and that are not listed.
+#[derive(Debug)]
+pub(super) struct Scout {
+    cursor: Cursor,
+    traversal: Traversal,
+    top: FileKey,
+    /// How far it still looks.
+    steps: usize,
+    /// How many directories it still names.
+    most: usize,
+}
+
+impl Scout {
+    /// The next directory that is neither listed nor about to be.
+    pub(super) fn next(&mut self, directories: &Directories) -> Option<Place> {
+        while self.steps > 0 && self.most > 0 {
+            self.steps -= 1;
+            let next = self.cursor.next(&self.traversal, self.top, directories);
+            match next {
+                Next::File(_) => continue,
+                Next::Unlisted(_) => self.cursor.skip(),
+                Next::Above(_) | Next::End | Next::Far => self.steps = 0,
+            }
+            let Some(place) = next.unlisted() else { continue };
+            self.most -= 1;
+            if !directories.is_known(place.key()) {
+                return Some(place);
+            }
+        }
+        None
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -184,22 +217,11 @@ impl Stream {
         found
     }
 
-    /// The directories that it will reach and that are neither listed nor about to be: only the next one, unless it
-    /// `goes_far`.
-    pub(super) fn unlisted_ahead(&self, goes_far: bool, directories: &Directories) -> Vec<Place> {
-        let mut places = Vec::new();
-        let Some(mut cursor) = self.cursor else { return places };
-        for _ in 0..SCOUTED_FILES {
-            let next = cursor.next(&self.traversal, self.top, directories);
-            places.extend(next.unlisted());
-            match next {
-                Next::File(_) => {}
-                Next::Unlisted(_) if goes_far => cursor.skip(),
-                _ => break,
-            }
-        }
-        places.retain(|place| !directories.is_known(place.key()));
-        places
+    /// Looks ahead for directories to list: only the next one, unless the walk `goes_far`. `None` at its end.
+    pub(super) fn scout(&self, goes_far: bool) -> Option<Scout> {
+        let most = if goes_far { usize::MAX } else { 1 };
+        let (traversal, top) = (self.traversal, self.top);
+        Some(Scout { cursor: self.cursor?, traversal, top, steps: SCOUTED_FILES, most })
     }
 
     /// Whether the program has left a file of its directory that it would have read next. If files are ahead, an

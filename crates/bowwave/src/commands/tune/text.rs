@@ -87,16 +87,23 @@ fn next_step(tuning: &Tuning) -> Option<String> {
     if tuning.is_disturbed() || tuning.current_kb == Some(choice.kb) {
         return None;
     }
-    let who = if knob.is_writable() { "To" } else { "An administrator can" };
-    Some(match tuning.measured {
-        None => format!("{who} measure it: sudo bowwave tune {target}"),
-        Some(_) => format!(
-            "{who} set it now and at every boot: sudo bowwave tune {target} --apply --persist\n\
-             or only for now: echo {} | sudo tee {}",
-            choice.kb,
-            knob.path().display()
-        ),
-    })
+    let may_set = knob.is_writable();
+    if tuning.measured.is_none() {
+        let measure = format!("An administrator can measure it: sudo bowwave tune {target}");
+        return (!may_set).then_some(measure);
+    }
+    let can_be_remembered = tuning.profile().is_some() && !tuning.target.identity.is_size_only();
+    let (when, options) = match can_be_remembered {
+        true => ("now and at every boot", "--apply --persist"),
+        false => ("now", "--apply"),
+    };
+    Some(format!(
+        "{} set it {when}: sudo bowwave tune {target} {options}\n\
+         or only for now: echo {} | sudo tee {}",
+        if may_set { "To" } else { "An administrator can" },
+        choice.kb,
+        knob.path().display()
+    ))
 }
 
 pub(super) fn object(tuning: &Tuning) -> Value {
@@ -172,7 +179,9 @@ mod tests {
             return eprintln!("skipped: no device has a window");
         };
         let text = describe(&better, false);
-        let commands = ["sudo bowwave tune /dev/sdz --apply --persist", "echo 512 | sudo tee /sys"];
+        // No model was fitted that could be remembered.
+        let commands =
+            ["set it now: sudo bowwave tune /dev/sdz --apply\n", "echo 512 | sudo tee /sys"];
         assert!(commands.iter().all(|command| text.contains(command)), "{text}");
         assert!(!describe(&better, true).contains("sudo"), "it is about to be set");
         let right = Tuning { current_kb: Some(512), ..better };
