@@ -151,6 +151,7 @@ mod tests {
     use std::fs;
     use std::io::Read;
     use std::os::unix::fs::{PermissionsExt, chown};
+    use std::path::PathBuf;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -200,17 +201,24 @@ mod tests {
         assert!(!inside);
     }
 
-    #[test]
-    fn another_user_sees_what_that_user_may_see_and_afterwards_the_thread_has_its_own_rights_again()
-    {
+    /// A file that only root may read, and its folder; `None` without root.
+    fn file_of_roots() -> Option<(tempfile::TempDir, PathBuf)> {
         if !rustix::process::geteuid().is_root() {
-            return eprintln!("skipped: needs root");
+            eprintln!("skipped: needs root");
+            return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let file = folder.path().join("file");
         fs::write(&file, "x").expect("it can be written");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        Some((folder, file))
+    }
+
+    #[test]
+    fn another_user_sees_what_that_user_may_see_and_afterwards_the_thread_has_its_own_rights_again()
+    {
+        let Some((_folder, file)) = file_of_roots() else { return };
         let nobody = NOBODY;
         let before = groups().expect("it has some");
         assert!(nobody.act(|| fs::read(&file)).expect("root may do that").is_err());
@@ -225,14 +233,7 @@ mod tests {
 
     #[test]
     fn a_service_that_overrides_permissions_without_being_root_sees_no_more_than_the_other_user() {
-        if !rustix::process::geteuid().is_root() {
-            return eprintln!("skipped: needs root");
-        }
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-        let file = folder.path().join("file");
-        fs::write(&file, "x").expect("it can be written");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let Some((_folder, file)) = file_of_roots() else { return };
         let as_a_service = || {
             become_a_service();
             assert!(fs::read(&file).is_ok(), "its capabilities override permissions");
