@@ -216,15 +216,21 @@ fn measure(args: &Args, target: Target, stop: &Stop) -> Result<Tuning, TuneError
     tuning
 }
 
+/// Refuses figures that other programs have disturbed; `consequence` is what does not happen.
+fn refuse_disturbed(tuning: &Tuning, consequence: &str) -> anyhow::Result<()> {
+    ensure!(
+        !tuning.is_disturbed(),
+        "{consequence}: other programs used the device or the processors; repeat this when the \
+         machine is idle"
+    );
+    Ok(())
+}
+
 fn apply(tuning: &Tuning) -> anyhow::Result<()> {
     let (Some(choice), Some(knob)) = (tuning.choice, &tuning.target.knob) else {
         bail!("there is nothing to apply: {}", tuning.explanation());
     };
-    ensure!(
-        !tuning.is_disturbed(),
-        "not set: other programs used the device or the processors; repeat this when the machine is \
-         idle"
-    );
+    refuse_disturbed(tuning, "not set")?;
     knob.set(choice.kb)?;
     print::note(format_args!("{} is {} now", knob.path().display(), choice.kb));
     Ok(())

@@ -70,12 +70,12 @@ pub(crate) fn examine() -> Vec<Check> {
         memory_pressure(Path::new(psi::MACHINE).exists()),
         drop_behind(&features),
         windows(&knob::left()),
-        lab(),
     ];
     // Others may use another folder.
     if rustix::process::geteuid().is_root() {
-        checks.insert(checks.len() - 1, state(linux::state::examine));
+        checks.push(state(linux::state::examine));
     }
+    checks.push(lab());
     // If something essential is missing, loading would fail for that reason.
     if is_able(&checks) {
         checks.insert(1, programs(&observe::try_out()));

@@ -12,6 +12,7 @@ use tune::persist::{self, Rule};
 use tune::profile::{self, Profile};
 use tune::tuning::Tuning;
 
+use super::refuse_disturbed;
 use crate::print;
 
 /// The largest error (rms) of a good model: those of the catalogue's devices have less (docs/tune.md).
@@ -73,12 +74,7 @@ fn refuse_doubtful(tuning: &Tuning) -> anyhow::Result<()> {
         !measured.is_estimate,
         "not remembered: the curve is only an estimate; repeat this as root"
     );
-    ensure!(
-        !measured.disturbed,
-        "not remembered: other programs used the device or the processors; repeat this when the \
-         machine is idle"
-    );
-    Ok(())
+    refuse_disturbed(tuning, "not remembered")
 }
 
 /// Writes both files, or restores the previous profile. The rule for mounts serves many devices, so

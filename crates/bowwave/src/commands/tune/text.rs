@@ -170,6 +170,8 @@ mod tests {
         let text = describe(&tuning, false);
         assert!(text.contains("DISTURBED") && text.contains("waited 23 % of the time"), "{text}");
         assert!(!text.contains("echo") && !text.contains("multiplies"), "{text}");
+        let refused = crate::commands::tune::refuse_disturbed(&tuning, "not set").unwrap_err();
+        assert!(refused.to_string().starts_with("not set: other programs"), "{refused}");
         assert_eq!(object(&tuning)["processor_wait_percent"].as_f64().map(f64::round), Some(23.0));
     }
 
