@@ -6,7 +6,7 @@
 //! mv demo.csv experiments/
 //! ```
 //!
-//! Needs root, an idle machine and half an hour. Further arguments go to `bowwave demo`, for example `--rounds 1`.
+//! Needs root, an idle machine and more than an hour. Further arguments go to `bowwave demo`, for example `--rounds 1`.
 
 use std::error::Error;
 use std::process::{Command, Stdio};

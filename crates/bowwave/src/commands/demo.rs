@@ -17,11 +17,11 @@ use crate::signals;
 /// Show the effect: read test patterns from slow disks made for this, with the stock kernel and
 /// with bowwave.
 ///
-/// Takes one minute, two on a busy machine, and about half an hour with --full. Needs root, FUSE and a kernel
+/// Takes one minute, two on a busy machine, and more than an hour with --full. Needs root, FUSE and a kernel
 /// that bowwave supports (see `bowwave doctor`).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Run every pattern in 3 rounds; takes about half an hour.
+    /// Run every pattern in 3 rounds; takes more than an hour.
     #[arg(long)]
     full: bool,
     /// Devices, separated by commas: names from `bowwave lab --list`, TOML files, or local[:FOLDER]
