@@ -63,7 +63,8 @@ impl Ahead {
 /// their process has not read the file.
 pub(crate) fn follow(trace: &Trace, streams: &mut [Stream]) -> Ahead {
     let mut pass = Pass::new(trace, streams);
-    let is_use = |record: &&Record| is_read(trace, record) || record.op == TraceOp::Write;
+    let is_write = |record: &Record| record.op == TraceOp::Write && trace.has_bytes(record);
+    let is_use = |record: &&Record| is_read(trace, record) || is_write(record);
     let mut uses = trace.records().iter().filter(is_use).peekable();
     for (number, window) in trace.windows().iter().enumerate() {
         let from = window.at.saturating_sub(SPREAD);

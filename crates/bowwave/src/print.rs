@@ -54,7 +54,7 @@ pub(crate) fn json_line(value: &Value) -> Result<(), PrintError> {
 }
 
 /// Escapes U+007F to U+009F in JSON, which allows them in strings: a terminal would obey them.
-fn without_controls(json: &str) -> String {
+pub(crate) fn without_controls(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         match c {

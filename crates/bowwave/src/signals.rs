@@ -1,6 +1,6 @@
 //! Catches signals so that `poll` can wait for them.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,7 @@ pub(crate) const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// Lets these end the program again. [`Signals`] that have been dropped go on to hold them back.
 pub(crate) fn end_by(signals: impl IntoIterator<Item = i32>) -> io::Result<()> {
-    let is_meant = |signal: &i32| !is_ignored(*signal);
+    let is_meant = |signal: &i32| !linux::signals::is_ignored(*signal);
     signals.into_iter().filter(is_meant).try_for_each(|signal| {
         let always = Arc::new(AtomicBool::new(true));
         signal_hook::flag::register_conditional_default(signal, always).map(|_| ())
@@ -51,17 +51,6 @@ pub(crate) fn has_terminal() -> bool {
     File::open("/dev/tty").is_ok()
 }
 
-/// Whether this process was started with `signal` ignored, as `nohup` does with SIGHUP.
-pub(crate) fn is_ignored(signal: i32) -> bool {
-    is_ignored_in(&fs::read_to_string("/proc/self/status").unwrap_or_default(), signal)
-}
-
-fn is_ignored_in(status: &str, signal: i32) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (signal - 1)) != 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,13 +70,5 @@ mod tests {
         let mut own = std::process::Command::new(std::env::current_exe().expect("this test"));
         own.args(["--exact", NAME]).env(IS_OWN, "1");
         assert_eq!(own.output().expect("it runs").status.signal(), Some(libc::SIGTERM));
-    }
-
-    #[test]
-    fn ignored_signals_are_a_mask_in_the_status() {
-        let under_nohup = "Name:\tx\nSigIgn:\t0000000000001001\n";
-        assert!(is_ignored_in(under_nohup, libc::SIGHUP));
-        assert!(!is_ignored_in(under_nohup, libc::SIGTERM));
-        assert!(!is_ignored_in("", libc::SIGHUP));
     }
 }

@@ -300,6 +300,9 @@ fn a_lab_in_use_stays_and_names_its_users_and_a_dead_one_hides_no_other() {
     let server = note["server_pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
     let server = server.and_then(rustix::process::Pid::from_raw).expect("its server");
     rustix::process::kill_process(server, rustix::process::Signal::KILL).expect("it serves");
+    // Its file system is gone some time after the signal.
+    let fuse = format!("/run/bowwave/lab/{dead}/fuse");
+    stage::wait_until("it is dead", Duration::from_secs(60), || fs::metadata(&fuse).is_err());
     let (listed, said, is_well) = lab(&["status"]);
     assert!(listed.contains(name) && !is_well, "{listed}");
     assert!(said.contains(&format!("bowwave lab down {dead}")), "{said}");

@@ -89,7 +89,8 @@ impl Drop for MemoryCgroup {
             }
         }
         if self.folder.exists() {
-            eprintln!("bowwave: the cgroup {} could not be removed", self.folder.display());
+            let folder = self.folder.display();
+            linux::stderr::note(format_args!("the cgroup {folder} could not be removed"));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use linux::mounts::{self, Disk, Mount};
+use linux::shell::quoted;
 
 /// Network file systems.
 const NETWORK: &[&str] = &[
@@ -75,14 +76,14 @@ impl Storage {
     fn sentence(&self) -> String {
         let reads =
             self.read_ms.map_or(String::new(), |ms| format!(", {ms:.1} ms a read since boot"));
-        let place = self.mount_point.display();
+        let place = quoted(&self.mount_point);
         match &self.kind {
             Kind::Rotating(node) => {
-                let node = node.display();
+                let node = quoted(node);
                 format!("{place} on {node}, which the kernel takes for a rotating disk{reads}")
             }
             Kind::Network(fs_type) => format!("{place}, a network file system ({fs_type})"),
-            Kind::Other(node) => format!("{place} on {}{reads}", node.display()),
+            Kind::Other(node) => format!("{place} on {}{reads}", quoted(node)),
         }
     }
 
@@ -93,11 +94,11 @@ impl Storage {
         let folder = if self.mount_point == root { Path::new("/usr") } else { &self.mount_point };
         let mut lines = vec![
             (
-                format!("{bowwave} run -v -- grep -rqs no-such-word {}", folder.display()),
+                format!("{bowwave} run -v -- grep -rqs no-such-word {}", quoted(folder)),
                 "one program, or your own",
             ),
             (
-                format!("{bowwave} demo --device local:{}", self.mount_point.display()),
+                format!("{bowwave} demo --device local:{}", quoted(&self.mount_point)),
                 "this table, there",
             ),
         ];
@@ -105,7 +106,7 @@ impl Storage {
             Kind::Rotating(node) | Kind::Other(node) => node,
             Kind::Network(_) => &self.mount_point,
         };
-        lines.push((format!("{bowwave} tune {}", target.display()), "its best static window"));
+        lines.push((format!("{bowwave} tune {}", quoted(target)), "its best static window"));
         lines.push((format!("{bowwave} daemon"), "every program, until Ctrl-C"));
         let width = lines.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
         let line = |(command, what): &(String, &str)| format!("  {command:<width$}   {what}");
@@ -173,6 +174,15 @@ mod tests {
         assert!(without.contains("bowwave tune /home"), "{without}");
         assert!(advice(vec![ssd], "bowwave").contains("grep -rqs no-such-word /usr"));
         assert!(advice(Vec::new(), "bowwave").contains("no disk"));
+    }
+
+    #[test]
+    fn a_mount_point_of_any_name_is_one_word_of_a_shell() {
+        let nfs = storage("/home/x; reboot\n\u{1b}[2J", Kind::Network("fuse.sshfs".into()), 1.0);
+        let all = advice(vec![nfs], "bowwave");
+        let word = r"$'/home/x; reboot\012\033[2J'";
+        assert_eq!(all.matches(word).count(), 4, "{all}");
+        assert!(!all.replace(word, "").contains("reboot"), "{all}");
     }
 
     #[test]

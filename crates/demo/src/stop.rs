@@ -14,10 +14,11 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Catches SIGINT, SIGTERM and SIGHUP from now on.
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on, but those that are ignored, as SIGHUP under `nohup`.
     pub(crate) fn on_signals() -> io::Result<Self> {
         let (signals, writer) = io::pipe()?;
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let ending = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+        for signal in ending.into_iter().filter(|signal| !linux::signals::is_ignored(*signal)) {
             let writer: OwnedFd = writer.try_clone()?.into();
             signal_hook::low_level::pipe::register(signal, writer)?;
         }

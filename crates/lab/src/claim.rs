@@ -31,11 +31,14 @@ impl Claim {
     /// [`LabError::InTheWay`] if something else has that path, [`LabError::AtWork`] if another command holds the lock.
     pub(crate) fn make(name: &str) -> Result<Self, LabError> {
         let folder = State::folder(name);
-        let is_new = create(&folder)?;
+        create(&folder)?;
         if !state::is_labs(&folder) {
             return Err(LabError::InTheWay(folder));
         }
-        Ok(Claim { name: name.into(), is_new, held: hold(name)?.into() })
+        let held = hold(name)?;
+        // Before it was locked, another command may have made its lab there.
+        let is_new = is_empty(&folder)?;
+        Ok(Claim { name: name.into(), is_new, held: held.into() })
     }
 
     /// Locks the folder of a lab, also of one that was left behind.
@@ -65,20 +68,26 @@ impl Claim {
         State::folder(&self.name)
     }
 
-    /// Whether this claim has created the folder, so that it is empty.
+    /// Whether the folder was empty when it was locked.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
     }
 }
 
-/// Creates a folder that only root may enter. Returns `false` if it exists.
-fn create(folder: &Path) -> Result<bool, LabError> {
+/// Creates a folder that only root may enter, unless it exists.
+fn create(folder: &Path) -> Result<(), LabError> {
     fs::create_dir_all(state::ROOT).map_err(LabError::file(state::ROOT))?;
     match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(LabError::file(folder)(error)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(LabError::file(folder)(error))
+        }
+        _ => Ok(()),
     }
+}
+
+fn is_empty(folder: &Path) -> Result<bool, LabError> {
+    let mut entries = fs::read_dir(folder).map_err(LabError::file(folder))?;
+    Ok(entries.next().is_none())
 }
 
 /// Locks the folder. A child of a killed command holds the lock, too, until it has called `exec`.

@@ -223,7 +223,7 @@ impl std::ops::Deref for LabGuard {
 impl Drop for LabGuard {
     fn drop(&mut self) {
         if let Err(error) = self.0.down() {
-            eprintln!("bowwave: lab {} is not removed: {error}", self.0.name());
+            linux::stderr::note(format_args!("lab {} is not removed: {error}", self.0.name()));
         }
     }
 }

@@ -153,9 +153,10 @@ pub(crate) fn mount(node: &Path, folder: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Waits a moment until no other program has one of `nodes` open. The caller may have inherited one.
-pub(crate) fn await_users(nodes: &[PathBuf]) -> Result<(), LabError> {
-    let places: Vec<&Path> = nodes.iter().map(PathBuf::as_path).collect();
+/// Waits a moment until no other program uses anything at or below one of `places`. The caller may have inherited an
+/// open file.
+pub(crate) fn await_users(places: &[PathBuf]) -> Result<(), LabError> {
+    let places: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
     let mut users = Vec::new();
     for _ in 0..UNUSED_TRIES {
         users = users_of(&places);

@@ -61,7 +61,9 @@ pub(crate) fn clear(claim: &Claim) -> Result<(), LabError> {
     // Programs that wait for a device that hangs can now end. Writing dirty pages back should not take the slow
     // device's time.
     let _ = Order::Fast.give(&fuse);
-    let mut outcome = layers::await_users(&nodes);
+    // Also whoever works in the server's folder: its file system must be unmounted, too.
+    let places: Vec<PathBuf> = nodes.iter().chain([&fuse]).cloned().collect();
+    let mut outcome = layers::await_users(&places);
     if outcome.is_ok() && layers::is_mounted(&mount_point) {
         outcome = layers::unmount(&mount_point, &nodes);
     }

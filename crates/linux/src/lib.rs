@@ -4,10 +4,11 @@
 //! |---|---|
 //! | disks | [`mounts`] (and what a disk is made of), [`identity`], [`knob`] (the kernel's window), [`direct`] (reads that bypass the cache) |
 //! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
-//! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`io_priority`], [`daemons`], [`privilege`], [`waits`] (for a processor), [`limited`] (work that may never end) |
+//! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`io_priority`], [`daemons`], [`privilege`], [`signals`], [`waits`] (for a processor), [`limited`] (work that may never end) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
-//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`private`] (only this user can read or change them), [`small`], [`table`], [`stderr`] |
+//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`private`] (only this user can read or change them), [`small`], [`table`] |
 //! | tests | [`failpoint`] (steps at which a process kills or stops itself) |
+//! | what users are told | [`stderr`], [`shell`] (paths in suggested commands) |
 //! | figures | [`median()`], [`provenance`] (kernel and date) |
 
 pub mod acting_as;
@@ -34,6 +35,8 @@ pub mod process;
 pub mod program;
 pub mod provenance;
 pub mod psi;
+pub mod shell;
+pub mod signals;
 pub mod small;
 mod stack;
 pub mod state;

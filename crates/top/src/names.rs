@@ -12,6 +12,8 @@ use crate::sample::Key;
 pub struct Process {
     /// The name of its program.
     pub name: String,
+    /// The number of its cgroup of version 2.
+    pub cgroup_number: u64,
     /// The path of its cgroup; empty if it is not known.
     pub cgroup: String,
 }
@@ -48,6 +50,8 @@ pub struct Managers {
 pub struct Names {
     /// Processes by their number, also those that have ended.
     pub processes: HashMap<u32, Process>,
+    /// The paths of cgroups of processes that had ended when these were looked for, by number; empty if there was none.
+    pub cgroups: HashMap<u64, String>,
     /// Files.
     pub files: HashMap<FileKey, FileName>,
     file_systems: HashMap<DeviceNumber, FileSystem>,
@@ -71,6 +75,9 @@ impl Names {
         let pids: HashSet<u32> = kept.iter().map(|key| key.pid).collect();
         let files: HashSet<FileKey> = kept.iter().map(|key| key.file).collect();
         self.processes.retain(|pid, _| pids.contains(pid));
+        let numbers: HashSet<u64> =
+            self.processes.values().map(|process| process.cgroup_number).collect();
+        self.cgroups.retain(|number, _| numbers.contains(number));
         self.files.retain(|file, _| files.contains(file));
     }
 

@@ -151,7 +151,9 @@ mod tests {
         let mut names = Names::default();
         for pid in 1..=5u32 {
             let cgroup = format!("/slice{}", pid % 2);
-            names.processes.insert(pid, Process { name: format!("program{pid}"), cgroup });
+            names
+                .processes
+                .insert(pid, Process { name: format!("program{pid}"), cgroup_number: 1, cgroup });
         }
         names.managers.pids.insert(BOWWAVE);
         names

@@ -18,6 +18,7 @@ use linux::identity::Identity;
 use linux::knob::Knob;
 use linux::mounts::{self, Disk, Mount};
 use readahead::DeviceNumber;
+use rustix::io::Errno;
 
 use crate::sources;
 pub use crate::sources::Source;
@@ -105,11 +106,27 @@ impl Target {
         let identity = Identity::of_disk(&disk);
         let sources = match size_of(real) {
             Ok(0) => return Err(TargetError::Empty(path.into())),
+            Err(error) if error.raw_os_error() == Some(Errno::NOMEDIUM.raw_os_error()) => {
+                return Err(TargetError::Empty(path.into()));
+            }
             Ok(bytes) => vec![Source { path: real.into(), bytes }],
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Vec::new(),
             Err(error) => return Err(unreadable(error)),
         };
         Ok(Target { given: path.into(), sources, knob, disk: Some(disk), identity })
+    }
+
+    /// Whether a [rule](crate::persist) can set its window at boot. The window of a btrfs on a disk is not the disk's, and
+    /// the number in the name of another file system's window (`cifs-1`) is not that of its device.
+    pub fn has_lasting_window(&self) -> bool {
+        let Some(knob) = &self.knob else { return false };
+        match &self.identity {
+            Identity::Disk(_) => self.disk.as_ref().and_then(knob_of).as_ref() == Some(knob),
+            Identity::Mount { .. } => {
+                let entry = knob.path().parent().and_then(Path::file_name);
+                entry.is_some_and(|name| name.to_string_lossy().starts_with("0:"))
+            }
+        }
     }
 
     /// Bytes that can be read in total.
@@ -174,6 +191,39 @@ mod tests {
         fs::write(&path, vec![1; 1 << 20]).expect("written");
         let target = Target::of(&path).expect("it is a file on a disk");
         assert_eq!(target.sources, [Source { path, bytes: 1 << 20 }]);
+    }
+
+    #[test]
+    fn only_the_window_of_its_own_disk_or_device_number_is_set_at_boot() {
+        let Some(disk) = fs::read_dir("/sys/class/bdi")
+            .into_iter()
+            .flatten()
+            .flatten()
+            .find_map(|entry| Disk::of(entry.file_name().to_str()?.parse().ok()?))
+        else {
+            return eprintln!("skipped: there is no disk");
+        };
+        let at = |knob: Option<Knob>, identity: &Identity| Target {
+            given: "/srv".into(),
+            sources: Vec::new(),
+            knob,
+            disk: Some(disk.clone()),
+            identity: identity.clone(),
+        };
+        let of_disk = Identity::of_disk(&disk);
+        assert!(at(knob_of(&disk), &of_disk).has_lasting_window());
+        assert!(!at(None, &of_disk).has_lasting_window());
+        let folder = tempfile::tempdir().expect("a folder");
+        let knob = |name: &str| {
+            let folder = folder.path().join(name);
+            fs::create_dir_all(&folder).expect("made");
+            fs::write(folder.join("read_ahead_kb"), "128\n").expect("written");
+            Knob::at(&folder.join("read_ahead_kb"))
+        };
+        assert!(!at(knob("btrfs-1"), &of_disk).has_lasting_window());
+        let nfs = Identity::Mount { fs_type: "nfs4".into(), source: "server:/".into() };
+        assert!(at(knob("0:44"), &nfs).has_lasting_window());
+        assert!(!at(knob("cifs-1"), &nfs).has_lasting_window());
     }
 
     #[test]

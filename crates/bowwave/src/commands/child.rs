@@ -15,7 +15,7 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
-use crate::{print, signals};
+use crate::print;
 
 /// Exit status for bowwave's own failures, as of `env`, `nohup` and `timeout`.
 pub(crate) const OWN_FAILURE: u8 = 125;
@@ -43,7 +43,8 @@ impl Caught {
     pub(crate) fn catch() -> io::Result<Self> {
         // Leave ignored signals ignored: the command inherits that, but would not inherit a handler.
         let numbers = FORWARDED.iter().map(|signal| signal.as_raw());
-        let numbers: Vec<i32> = numbers.filter(|signal| !signals::is_ignored(*signal)).collect();
+        let numbers: Vec<i32> =
+            numbers.filter(|signal| !linux::signals::is_ignored(*signal)).collect();
         let signals = SignalsInfo::new(&numbers)?;
         // If SIGCHLD is ignored, the kernel does not report how the command ended.
         signal_hook::flag::register(libc::SIGCHLD, Arc::default())?;

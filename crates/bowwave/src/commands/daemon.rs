@@ -98,7 +98,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     let caught = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
     // Under nohup, keep ignoring SIGHUP.
-    let counts = |&signal: &i32| signal != libc::SIGHUP || !signals::is_ignored(signal);
+    let counts = |&signal: &i32| signal != libc::SIGHUP || !linux::signals::is_ignored(signal);
     let mut signals = Signals::catch(caught.into_iter().filter(counts))?;
     let settings = (!args.recover).then(|| args.settings()).transpose()?;
     privilege::demand("daemon")?;

@@ -163,7 +163,7 @@ fn folder_of(lab: &Lab) -> Option<PathBuf> {
 fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        if !signals::is_ignored(signal) {
+        if !linux::signals::is_ignored(signal) {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
     }

@@ -13,7 +13,7 @@ use ebpf::observe::Scope;
 use crate::commands::child::{self, Caught};
 use crate::commands::privilege;
 use crate::print;
-use crate::signals::{self, Signals};
+use crate::signals::Signals;
 use session::Session;
 
 /// Record what programs read, as a trace for `bowwave replay`.
@@ -79,7 +79,7 @@ pub(super) fn record_machine(
     time: Option<Duration>,
 ) -> anyhow::Result<()> {
     let caught = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
-    let signals = Signals::catch(caught.filter(|signal| !signals::is_ignored(*signal)))?;
+    let signals = Signals::catch(caught.filter(|signal| !linux::signals::is_ignored(*signal)))?;
     let mut session = Session::begin(output, is_anonymous, &Scope::Machine)?;
     session.put_in_place()?;
     let ending = match time {

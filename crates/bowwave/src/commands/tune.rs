@@ -148,6 +148,11 @@ fn check_possible(
         !args.persist || !target.identity.is_size_only(),
         "{path} has no serial number and no model name to recognise it by; leave out --persist"
     );
+    ensure!(
+        !args.persist || target.knob.is_none() || target.has_lasting_window(),
+        "no rule of udev can set the window of {path} at boot, since its file system numbers its windows itself; \
+         leave out --persist"
+    );
     if let Some(page) = &args.html {
         check_page(page, None)?;
     }
@@ -182,11 +187,12 @@ fn show(args: &Args, tuning: &Tuning) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first Ctrl-C or SIGTERM stops in order. The second one exits at once; the journal then
+/// The first Ctrl-C or SIGTERM stops in order, and so does SIGHUP, but not under `nohup`. The second one exits at once; the journal then
 /// restores the window later.
 fn stop_on_signals() -> anyhow::Result<Stop> {
     let stop = Stop::default();
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in signals::ENDING.into_iter().filter(|signal| !linux::signals::is_ignored(*signal))
+    {
         signal_hook::flag::register_conditional_shutdown(
             signal,
             signals::INTERRUPTED.into(),

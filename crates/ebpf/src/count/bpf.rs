@@ -156,11 +156,13 @@ impl Counting {
     pub fn describe(&self, key: Key, names: &mut Names) {
         let maps = &self.skeleton.maps;
         let process = maps.processes.lookup(&key.pid.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-        if let Some((cgroup, name)) = process.and_then(|bytes| decode::process(&bytes)) {
-            let known = names.processes.remove(&key.pid).unwrap_or_default();
-            let is_known = !known.cgroup.is_empty();
-            let cgroup = if is_known { known.cgroup } else { path_of_cgroup(key.pid, cgroup) };
-            names.processes.insert(key.pid, Process { name, cgroup });
+        if let Some((number, name)) = process.and_then(|bytes| decode::process(&bytes)) {
+            let known = names.processes.remove(&key.pid);
+            // Another number: a later process with the same number, or one that has been moved.
+            let known = known.filter(|process| process.cgroup_number == number);
+            let cgroup = known.map(|process| process.cgroup).filter(|path| !path.is_empty());
+            let cgroup = cgroup.unwrap_or_else(|| path_of_cgroup(key.pid, number, names));
+            names.processes.insert(key.pid, Process { name, cgroup_number: number, cgroup });
         }
         let name = maps.names.lookup(&decode::encode_file(&key.file), MapFlags::ANY).ok().flatten();
         if let Some(name) = name.and_then(|bytes| decode::file_name(&bytes)) {
@@ -201,11 +203,13 @@ impl Counting {
 }
 
 /// The path of a process's cgroup, in the hierarchy of version 2 or else in that of version 1's memory controller.
-/// `number` is the number of its cgroup of version 2, which gives the path if the process has ended.
-fn path_of_cgroup(pid: u32, number: u64) -> String {
-    linux::cgroup::path_of(pid)
-        .or_else(|| linux::cgroup::path_of_number(number))
-        .unwrap_or_default()
+/// `number` is the number of its cgroup of version 2, which gives the path if the process has ended. All cgroups are
+/// searched for it, so once only: many processes may have ended.
+fn path_of_cgroup(pid: u32, number: u64, names: &mut Names) -> String {
+    linux::cgroup::path_of(pid).unwrap_or_else(|| {
+        let search = || linux::cgroup::path_of_number(number).unwrap_or_default();
+        names.cgroups.entry(number).or_insert_with(search).clone()
+    })
 }
 
 #[cfg(test)]

@@ -234,19 +234,23 @@ mod tests {
         let Some((mut observer, folder)) = observer() else { return };
         let may_be = |observer: &BpfObserver, name: &str| {
             let program = folder.path().join(name);
-            std::os::unix::fs::symlink("/bin/true", &program).expect("linked");
+            let _ = std::os::unix::fs::symlink("/bin/true", &program);
             assert!(Command::new(&program).status().expect("it runs").success());
             let shared = observer.skeleton.maps.bss_data.as_deref().expect("it has variables");
             shared.may_be_new_daemon != 0
         };
-        assert!(!may_be(&observer, "bowwav") && !may_be(&observer, "bowwave2"));
-        let shared = observer.skeleton.maps.bss_data.as_deref_mut().expect("it has variables");
-        shared.daemons[0] = std::process::id();
-        observer.update_daemons();
         let noted = |observer: &BpfObserver| {
             observer.skeleton.maps.bss_data.as_deref().expect("it has variables").daemons[0]
         };
-        assert_ne!(noted(&observer), 0, "nobody has begun");
+        // Another bowwave of this machine may begin at any moment, but hardly during each try.
+        let is_left_alone = |_| {
+            let shared = observer.skeleton.maps.bss_data.as_deref_mut().expect("it has variables");
+            (shared.daemons[0], shared.may_be_new_daemon) = (std::process::id(), 0);
+            let may_be = may_be(&observer, "bowwav") || may_be(&observer, "bowwave2");
+            observer.update_daemons();
+            !may_be && noted(&observer) != 0
+        };
+        assert!((0..5).any(is_left_alone), "nobody has begun");
         assert!(may_be(&observer, "bowwave"));
         observer.update_daemons();
         assert_eq!(noted(&observer), 0, "this is a test");

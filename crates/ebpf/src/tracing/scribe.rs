@@ -117,7 +117,7 @@ impl<W: Write> Scribe<W> {
     fn note_run(&mut self, run: &super::Run) -> io::Result<()> {
         let process = self.threads.get(&run.thread).copied().flatten();
         let file = self.files.get(&run.file).copied().flatten();
-        let (Some(process), Some(file)) = (process, file) else {
+        let (Some(process), Some(file), true) = (process, file, self.to.has_room()) else {
             return self.to.lose(run.calls.into());
         };
         let offset = run.first.saturating_mul(PAGE_BYTES);

@@ -84,13 +84,18 @@ impl<W: Write> Recorder<W> {
         Some(number)
     }
 
+    /// Whether there are fewer than [`MAX_OPERATIONS`] runs yet.
+    pub fn has_room(&self) -> bool {
+        self.totals.runs < MAX_OPERATIONS
+    }
+
     /// Adds operations, in any order of time. What could not be read back counts as lost: more than [`MAX_OPERATIONS`]
     /// runs, and what reaches beyond the limits of a trace.
     ///
     /// # Errors
     /// Those of the file.
     pub fn run(&mut self, run: &Run) -> io::Result<()> {
-        if self.totals.runs == MAX_OPERATIONS || !run.is_within_limits() {
+        if !self.has_room() || !run.is_within_limits() {
             return self.lose(run.calls.into());
         }
         let record = &run.record;

@@ -13,7 +13,7 @@ use linux::state;
 use trace::Trace;
 use tune::profile::{self, Profile, ProfileError};
 
-use super::steps::quoted;
+use linux::shell::quoted;
 
 /// `bowwave tune` measures a known latency up to 9 % too long (docs/tune.md).
 const LEAST_ERROR: f64 = 0.1;

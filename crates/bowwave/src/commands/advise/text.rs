@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use advice::{Advice, Load, Prediction, Range, Remedy};
+use linux::shell::quoted;
 
 use super::ground::Ground;
-use super::steps::{Steps, quoted};
+use super::steps::Steps;
 use crate::print::visible;
 
 /// If the waits of the trace and of the simulator differ by more than this factor, the trace is of another device or

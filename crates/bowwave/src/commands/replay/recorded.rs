@@ -131,7 +131,7 @@ pub(super) fn show(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut failure = None;
     print::all(|out| {
         if as_json {
-            writeln!(out, "{}", json!({ "recorded_by": recording.header() }))?;
+            print_object(out, &json!({ "recorded_by": recording.header() }))?;
         } else {
             writeln!(out, "# {}", whose(recording.header()))?;
         }
@@ -142,7 +142,10 @@ pub(super) fn show(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
             }
         }
         match recording.end() {
-            Some(End::Cut { at_byte }) if !as_json => writeln!(out, "# cut off at byte {at_byte}"),
+            Some(End::Cut { at_byte }) if as_json => {
+                print_object(out, &json!({ "end": "cut", "at_byte": at_byte }))
+            }
+            Some(End::Cut { at_byte }) => writeln!(out, "# cut off at byte {at_byte}"),
             _ => Ok(()),
         }
     })?;
@@ -155,20 +158,24 @@ pub(super) fn show(path: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints an object in one line. Its texts may come from anybody.
+fn print_object(out: &mut dyn Write, object: &Value) -> io::Result<()> {
+    writeln!(out, "{}", print::without_controls(&object.to_string()))
+}
+
 fn print_item(out: &mut dyn Write, item: &Item, as_json: bool) -> io::Result<()> {
     match item {
-        Item::Entry(entry) if as_json => writeln!(
+        Item::Entry(entry) if as_json => print_object(
             out,
-            "{}",
-            json!({
+            &json!({
                 "number": entry.number,
                 "at_ns": entry.at,
                 "told": entry.event,
                 "commands": entry.commands,
-            })
+            }),
         ),
         Item::Entry(entry) => writeln!(out, "{entry}"),
-        Item::Lost(inputs) if as_json => writeln!(out, "{}", json!({ "lost_inputs": inputs })),
+        Item::Lost(inputs) if as_json => print_object(out, &json!({ "lost_inputs": inputs })),
         Item::Lost(inputs) => writeln!(out, "# {inputs} inputs are missing here"),
     }
 }

@@ -13,7 +13,7 @@ use top::{History, Key, Names, Rhythm, Use};
 use super::managers::managers;
 use super::naming::Naming;
 use super::terminal::Terminal;
-use crate::signals::{self, Signals};
+use crate::signals::Signals;
 
 /// What one interval has brought.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Session {
             // Otherwise SIGQUIT and SIGTSTP would leave the terminal as it is drawn on.
             caught.extend([libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH]);
         }
-        caught.retain(|signal| !signals::is_ignored(*signal));
+        caught.retain(|signal| !linux::signals::is_ignored(*signal));
         let signals = Signals::catch(caught)?;
         let mut counting = Counting::open()?;
         counting.see_cached(true)?;

@@ -34,7 +34,9 @@ impl Places {
 /// Writes the profile and the rule, or prints them.
 pub(super) fn persist(tuning: &Tuning, is_dry: bool, places: &Places) -> anyhow::Result<()> {
     let Some(profile) = tuning.profile() else {
-        bail!("nothing to remember: nothing was measured");
+        bail!(
+            "nothing to remember: too little was measured; name a larger file on it, or leave out --quick and --seconds"
+        );
     };
     refuse_doubtful(tuning)?;
     if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > GOOD_MODEL_PERCENT) {

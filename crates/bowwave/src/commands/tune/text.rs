@@ -1,8 +1,11 @@
 //! Formats the results of tuning for people and for programs.
 
 use linux::knob::Knob;
+use linux::shell::quoted;
 use serde_json::{Value, json};
 use tune::tuning::Tuning;
+
+use crate::invocation;
 
 /// `is_used` tells that the result is about to be set or remembered.
 pub(super) fn describe(tuning: &Tuning, is_used: bool) -> String {
@@ -83,22 +86,24 @@ fn remarks(tuning: &Tuning) -> Vec<String> {
 /// How to use the figures.
 fn next_step(tuning: &Tuning) -> Option<String> {
     let (knob, choice) = (tuning.target.knob.as_ref()?, tuning.choice?);
-    let target = tuning.target.given.display();
+    let (bowwave, target) = (invocation::as_root(), quoted(&tuning.target.given));
     if tuning.is_disturbed() || tuning.current_kb == Some(choice.kb) {
         return None;
     }
     let may_set = knob.is_writable();
     if tuning.measured.is_none() {
-        let measure = format!("An administrator can measure it: sudo bowwave tune {target}");
+        let measure = format!("An administrator can measure it: {bowwave} tune {target}");
         return (!may_set).then_some(measure);
     }
-    let can_be_remembered = tuning.profile().is_some() && !tuning.target.identity.is_size_only();
+    let is_recognised =
+        !tuning.target.identity.is_size_only() && tuning.target.has_lasting_window();
+    let can_be_remembered = tuning.profile().is_some() && is_recognised;
     let (when, options) = match can_be_remembered {
         true => ("now and at every boot", "--apply --persist"),
         false => ("now", "--apply"),
     };
     Some(format!(
-        "{} set it {when}: sudo bowwave tune {target} {options}\n\
+        "{} set it {when}: {bowwave} tune {target} {options}\n\
          or only for now: echo {} | sudo tee {}",
         if may_set { "To" } else { "An administrator can" },
         choice.kb,
@@ -182,8 +187,7 @@ mod tests {
         };
         let text = describe(&better, false);
         // No model was fitted that could be remembered.
-        let commands =
-            ["set it now: sudo bowwave tune /dev/sdz --apply\n", "echo 512 | sudo tee /sys"];
+        let commands = [" tune /dev/sdz --apply\n", "set it now: ", "echo 512 | sudo tee /sys"];
         assert!(commands.iter().all(|command| text.contains(command)), "{text}");
         assert!(!describe(&better, true).contains("sudo"), "it is about to be set");
         let right = Tuning { current_kb: Some(512), ..better };
