@@ -133,6 +133,17 @@ fn what_is_written_over_before_it_is_read_is_waste() {
 }
 
 #[test]
+fn a_write_of_nothing_behind_the_files_end_takes_nothing() {
+    let end = (4 << 30) / PAGE_BYTES;
+    let story = Story::default()
+        .read(0, 0, 0..1)
+        .window(1, 0, end - 6..end + 24, end..end)
+        .read(50, 0, end + 14..end + 14)
+        .writing();
+    assert_eq!(story.analysed().ahead.map(|all| (all.brought, all.wasted)), Some((30, 30)));
+}
+
+#[test]
 fn who_reads_first_has_the_hit_and_who_brought_in_has_the_waste() {
     let story = Story::default()
         .window(0, 0, 0..40, 0..3)

@@ -276,8 +276,17 @@ fn a_lab_in_use_stays_and_names_its_users_and_a_dead_one_hides_no_other() {
         (String::from_utf8_lossy(&output.stdout).into_owned(), said, output.status.success())
     };
     let name = bench.lab.name();
-    let mut user = Command::new("sleep");
-    let mut user = Own::start(user.arg("1000").current_dir(bench.lab.mount_point()));
+    let works_in =
+        |folder: &Path| Own::start(Command::new("sleep").arg("1000").current_dir(folder));
+    let mut of_server = works_in(&bench.lab.mount_point().with_file_name("fuse"));
+    let (_, said, is_down) = lab(&["down", name]);
+    of_server.kill().expect("it sleeps");
+    of_server.wait().expect("it ends");
+    let user = format!("sleep ({}, its current folder)", of_server.id());
+    assert!(!is_down && said.contains(&user), "{said}");
+    fs::metadata(bench.lab.mount_point().join("f100")).expect("it is mounted as before");
+
+    let mut user = works_in(bench.lab.mount_point());
     let (_, said, is_down) = lab(&["down", name]);
     assert!(bench.lab.evict().is_err(), "it is in use");
     let before = bench.lab.status().expect("counters");

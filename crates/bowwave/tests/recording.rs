@@ -137,6 +137,10 @@ fn a_recording_that_was_cut_off_in_its_first_block_shows_nothing() {
     let object = bowwave(&["replay", "--verify", &cut, "--json"]).stdout;
     let object: serde_json::Value = serde_json::from_slice(&object).expect("JSON");
     assert_eq!((&object["identical"], &object["inputs"]), (&false.into(), &0.into()));
+    let shown = text(&bowwave(&["replay", "--show", &cut, "--json"]).stdout);
+    let last: serde_json::Value =
+        serde_json::from_str(shown.lines().last().expect("its origin")).expect("JSON");
+    assert!(last["end"] == "cut" && last["at_byte"].is_number(), "{last}");
 }
 
 #[test]
