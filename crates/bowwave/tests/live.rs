@@ -286,7 +286,7 @@ fn a_lab_in_use_stays_and_names_its_users_and_a_dead_one_hides_no_other() {
     assert!(!is_down && said.contains(&user), "{said}");
     fs::metadata(bench.lab.mount_point().join("f100")).expect("it is mounted as before");
 
-    let mut user = works_in(bench.lab.mount_point());
+    let mut user = works_in(&bench.lab.mount_point());
     let (_, said, is_down) = lab(&["down", name]);
     assert!(bench.lab.evict().is_err(), "it is in use");
     let before = bench.lab.status().expect("counters");

@@ -58,9 +58,15 @@ fn bench(device: &str) -> Option<Bench> {
 
 impl Bench {
     fn tune(&self, target: &Path, arguments: &[&str]) -> Command {
+        let mut command = self.tune_for("3", target);
+        command.args(arguments);
+        command
+    }
+
+    fn tune_for(&self, seconds: &str, target: &Path) -> Command {
         let mut command = Command::new(BOWWAVE);
-        command.arg("tune").arg(target).args(["--seconds", "3"]);
-        command.arg("--root").arg(self.root.path()).args(arguments);
+        command.arg("tune").arg(target).args(["--seconds", seconds]);
+        command.arg("--root").arg(self.root.path());
         command
     }
 
@@ -98,9 +104,9 @@ impl Bench {
     }
 
     /// Starts tuning and returns once it has set another window.
-    /// A run with these options that has begun to set windows.
-    fn tune_until_set(&self, options: &[&str]) -> Own {
-        let mut tune = self.tune(&self.device(), options);
+    /// A run of so many seconds that has begun to set windows.
+    fn tune_until_set(&self, seconds: &str) -> Own {
+        let mut tune = self.tune_for(seconds, &self.device());
         let child = Own::start(tune.stdout(Stdio::null()).stderr(Stdio::null()));
         let until = Instant::now() + Duration::from_secs(30);
         while self.window_kb() == ODD_KB {
@@ -160,7 +166,7 @@ fn a_file_is_measured_through_the_window_of_its_file_system() {
 #[test]
 fn a_killed_run_is_put_right_by_the_next() {
     let Some(bench) = bench("sd") else { return };
-    let mut child = bench.tune_until_set(&[]);
+    let mut child = bench.tune_until_set("3");
     child.kill().expect("killed");
     child.wait().expect("it ends");
     assert_eq!(bench.journals(), 1);
@@ -180,7 +186,7 @@ fn a_killed_run_is_put_right_by_the_next() {
 fn a_run_that_is_stopped_puts_the_window_back() {
     let Some(bench) = bench("sd") else { return };
     for signal in [libc::SIGTERM, libc::SIGINT] {
-        let mut child = bench.tune_until_set(&[]);
+        let mut child = bench.tune_until_set("3");
         let pid = rustix::process::Pid::from_child(&child);
         let signal = rustix::process::Signal::from_named_raw(signal).expect("it has a name");
         rustix::process::kill_process(pid, signal).expect("sent");
@@ -194,7 +200,7 @@ fn a_run_that_is_stopped_puts_the_window_back() {
 fn two_runs_do_not_spoil_each_other() {
     let Some(bench) = bench("sd") else { return };
     // So long that two others begin meanwhile.
-    let mut first = bench.tune_until_set(&["--seconds", "15"]);
+    let mut first = bench.tune_until_set("15");
     let second = bench.tune(&bench.device(), &[]).output().expect("it runs");
     let errors = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success() && errors.contains("is measuring"), "{errors}");
