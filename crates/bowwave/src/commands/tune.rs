@@ -187,8 +187,8 @@ fn show(args: &Args, tuning: &Tuning) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first Ctrl-C or SIGTERM stops in order, and so does SIGHUP, but not under `nohup`. The second one exits at once; the journal then
-/// restores the window later.
+/// The first Ctrl-C or SIGTERM stops in order, and so does SIGHUP, but not under `nohup`. The second
+/// one exits at once; the journal then restores the window later.
 fn stop_on_signals() -> anyhow::Result<Stop> {
     let stop = Stop::default();
     for signal in signals::ENDING.into_iter().filter(|signal| !linux::signals::is_ignored(*signal))
