@@ -101,9 +101,10 @@ fn bounds(cost: &DeviceCost, memory_bytes: u64) -> [(u64, Reason); 2] {
     ]
 }
 
-/// The window that a device's capacity suggests.
-pub fn by_formula(bytes: u64) -> Choice {
-    Choice { kb: formula::readahead_kb(bytes), reason: Reason::Formula, gain: None }
+/// The window that a device's capacity suggests, as far as memory allows.
+pub fn by_formula(bytes: u64, memory_bytes: u64) -> Choice {
+    let most_kb = power_of_two_kb((memory_bytes / MEMORY_SHARE) as f64).min(MOST_KB);
+    Choice { kb: formula::readahead_kb(bytes).min(most_kb), reason: Reason::Formula, gain: None }
 }
 
 /// The largest power of two, in KiB, that does not exceed `bytes`.
@@ -121,6 +122,13 @@ mod tests {
     use super::*;
 
     const MEMORY: u64 = 16 << 30;
+
+    #[test]
+    fn what_the_capacity_suggests_fits_into_memory_and_is_no_larger_than_what_is_measured() {
+        assert_eq!(by_formula(1 << 40, MEMORY).kb, 8192);
+        assert_eq!(by_formula(1 << 40, 512 << 20).kb, 512);
+        assert_eq!(by_formula(64 << 40, 1 << 40).kb, MOST_KB);
+    }
 
     fn curve(seconds: impl Fn(f64) -> f64) -> Vec<Point> {
         let point = |log: u32| {

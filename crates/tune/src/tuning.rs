@@ -80,12 +80,13 @@ impl Tuning {
         );
         let model = measured.as_ref().and_then(|m| model::model(m, bytes, &description));
         let formula_kb = target.device_bytes().map(formula::readahead_kb);
+        let memory = linux::meminfo::total_bytes().unwrap_or(UNKNOWN_MEMORY);
         let chosen = measured.as_ref().zip(model.as_ref()).and_then(|(measured, model)| {
-            let memory = linux::meminfo::total_bytes().unwrap_or(UNKNOWN_MEMORY);
             let is_positional = measured.is_positional();
             choose::choose(&measured.curve, &model.cost(), is_positional, memory, current_kb)
         });
-        let choice = chosen.or_else(|| target.device_bytes().map(choose::by_formula));
+        let by_formula = |bytes| choose::by_formula(bytes, memory);
+        let choice = chosen.or_else(|| target.device_bytes().map(by_formula));
         Ok(Tuning { target, current_kb, formula_kb, measured, model, choice, recovered })
     }
 
@@ -111,6 +112,11 @@ impl Tuning {
     /// Whether other programs spoilt the figures, so that nothing should be set or remembered.
     pub fn is_disturbed(&self) -> bool {
         self.measured.as_ref().is_some_and(|measured| measured.disturbed)
+    }
+
+    /// Whether the choice is more than what the device's capacity suggests.
+    pub fn is_measured(&self) -> bool {
+        self.choice.is_some_and(|choice| choice.reason != Reason::Formula)
     }
 
     /// Explains the choice in a few sentences.
@@ -152,8 +158,8 @@ impl Tuning {
                 self.target.given.display()
             ),
             Reason::Formula => format!(
-                "Too little could be measured; {kb} KiB is what the device's size suggests (the formula \
-                 proposed for the kernel in 2011)."
+                "Too little could be measured: name a larger file on it, or give it more time. {kb} KiB is \
+                 what the device's size suggests (the formula proposed for the kernel in 2011)."
             ),
         }
     }

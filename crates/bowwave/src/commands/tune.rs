@@ -237,6 +237,7 @@ fn apply(tuning: &Tuning) -> anyhow::Result<()> {
         bail!("there is nothing to apply: {}", tuning.explanation());
     };
     refuse_disturbed(tuning, "not set")?;
+    ensure!(tuning.is_measured(), "not set: {}", tuning.explanation());
     knob.set(choice.kb)?;
     print::note(format_args!("{} is {} now", knob.path().display(), choice.kb));
     Ok(())

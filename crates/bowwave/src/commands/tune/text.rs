@@ -95,6 +95,9 @@ fn next_step(tuning: &Tuning) -> Option<String> {
         let measure = format!("An administrator can measure it: {bowwave} tune {target}");
         return (!may_set).then_some(measure);
     }
+    if !tuning.is_measured() {
+        return None;
+    }
     let is_recognised =
         !tuning.target.identity.is_size_only() && tuning.target.has_lasting_window();
     let can_be_remembered = tuning.profile().is_some() && is_recognised;
