@@ -104,9 +104,9 @@ impl Bench {
     }
 
     /// Starts tuning and returns once it has set another window.
-    /// A run of so many seconds that has begun to set windows.
-    fn tune_until_set(&self, seconds: &str) -> Own {
-        let mut tune = self.tune_for(seconds, &self.device());
+    /// A run that has begun to set windows, and goes on for so long that there is time for what comes meanwhile.
+    fn tune_until_set(&self) -> Own {
+        let mut tune = self.tune_for("15", &self.device());
         let child = Own::start(tune.stdout(Stdio::null()).stderr(Stdio::null()));
         let until = Instant::now() + Duration::from_secs(30);
         while self.window_kb() == ODD_KB {
@@ -166,7 +166,7 @@ fn a_file_is_measured_through_the_window_of_its_file_system() {
 #[test]
 fn a_killed_run_is_put_right_by_the_next() {
     let Some(bench) = bench("sd") else { return };
-    let mut child = bench.tune_until_set("3");
+    let mut child = bench.tune_until_set();
     child.kill().expect("killed");
     child.wait().expect("it ends");
     assert_eq!(bench.journals(), 1);
@@ -186,7 +186,7 @@ fn a_killed_run_is_put_right_by_the_next() {
 fn a_run_that_is_stopped_puts_the_window_back() {
     let Some(bench) = bench("sd") else { return };
     for signal in [libc::SIGTERM, libc::SIGINT] {
-        let mut child = bench.tune_until_set("3");
+        let mut child = bench.tune_until_set();
         let pid = rustix::process::Pid::from_child(&child);
         let signal = rustix::process::Signal::from_named_raw(signal).expect("it has a name");
         rustix::process::kill_process(pid, signal).expect("sent");
@@ -199,8 +199,7 @@ fn a_run_that_is_stopped_puts_the_window_back() {
 #[test]
 fn two_runs_do_not_spoil_each_other() {
     let Some(bench) = bench("sd") else { return };
-    // So long that two others begin meanwhile.
-    let mut first = bench.tune_until_set("15");
+    let mut first = bench.tune_until_set();
     let second = bench.tune(&bench.device(), &[]).output().expect("it runs");
     let errors = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success() && errors.contains("is measuring"), "{errors}");
