@@ -13,13 +13,9 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 /// Exit status that shells use for SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// The signals that ask a program to end.
-pub(crate) const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-
 /// Lets these end the program again. [`Signals`] that have been dropped go on to hold them back.
 pub(crate) fn end_by(signals: impl IntoIterator<Item = i32>) -> io::Result<()> {
-    let is_meant = |signal: &i32| !linux::signals::is_ignored(*signal);
-    signals.into_iter().filter(is_meant).try_for_each(|signal| {
+    linux::signals::not_ignored(signals).try_for_each(|signal| {
         let always = Arc::new(AtomicBool::new(true));
         signal_hook::flag::register_conditional_default(signal, always).map(|_| ())
     })
@@ -53,6 +49,8 @@ pub(crate) fn has_terminal() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use linux::signals::ENDING;
+
     use super::*;
 
     /// Raises a signal in a process of its own: itself, with this variable set.

@@ -17,8 +17,7 @@ impl Stop {
     /// Catches SIGINT, SIGTERM and SIGHUP from now on, but those that are ignored, as SIGHUP under `nohup`.
     pub(crate) fn on_signals() -> io::Result<Self> {
         let (signals, writer) = io::pipe()?;
-        let ending = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-        for signal in ending.into_iter().filter(|signal| !linux::signals::is_ignored(*signal)) {
+        for signal in linux::signals::not_ignored(linux::signals::ENDING) {
             let writer: OwnedFd = writer.try_clone()?.into();
             signal_hook::low_level::pipe::register(signal, writer)?;
         }

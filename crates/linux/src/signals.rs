@@ -1,10 +1,14 @@
-//! Which signals this process ignores.
+//! The signals that ask a program to end, and those that this process ignores.
 
 use std::fs;
 
-/// Whether this process was started with `signal` ignored, as `nohup` does with SIGHUP.
-pub fn is_ignored(signal: i32) -> bool {
-    is_ignored_in(&fs::read_to_string("/proc/self/status").unwrap_or_default(), signal)
+/// The signals that ask a program to end.
+pub const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// Those of `signals` that this process was not started to ignore, as `nohup` does with SIGHUP.
+pub fn not_ignored(signals: impl IntoIterator<Item = i32>) -> impl Iterator<Item = i32> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    signals.into_iter().filter(move |signal| !is_ignored_in(&status, *signal))
 }
 
 fn is_ignored_in(status: &str, signal: i32) -> bool {

@@ -65,7 +65,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
             ground::demand_a_profile(Path::new(state::PROFILES))?;
         }
         record::record_machine(&path, false, Some(time))?;
-        signals::end_by(signals::ENDING)?;
+        signals::end_by(linux::signals::ENDING)?;
     }
     // Not `traces::read`: what is odd about the trace is told with the other notes.
     let trace = trace::open(&path)?;

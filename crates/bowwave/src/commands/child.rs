@@ -43,8 +43,7 @@ impl Caught {
     pub(crate) fn catch() -> io::Result<Self> {
         // Leave ignored signals ignored: the command inherits that, but would not inherit a handler.
         let numbers = FORWARDED.iter().map(|signal| signal.as_raw());
-        let numbers: Vec<i32> =
-            numbers.filter(|signal| !linux::signals::is_ignored(*signal)).collect();
+        let numbers: Vec<i32> = linux::signals::not_ignored(numbers).collect();
         let signals = SignalsInfo::new(&numbers)?;
         // If SIGCHLD is ignored, the kernel does not report how the command ended.
         signal_hook::flag::register(libc::SIGCHLD, Arc::default())?;

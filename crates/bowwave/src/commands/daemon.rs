@@ -96,10 +96,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.check_config {
         return check(&args);
     }
-    let caught = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
     // Under nohup, keep ignoring SIGHUP.
-    let counts = |&signal: &i32| signal != libc::SIGHUP || !linux::signals::is_ignored(signal);
-    let mut signals = Signals::catch(caught.into_iter().filter(counts))?;
+    let hang_up = linux::signals::not_ignored([libc::SIGHUP]);
+    let mut signals = Signals::catch([libc::SIGTERM, libc::SIGINT].into_iter().chain(hang_up))?;
     let settings = (!args.recover).then(|| args.settings()).transpose()?;
     privilege::demand("daemon")?;
     let _lock = DaemonLock::take(&args.state).map_err(|error| match error {

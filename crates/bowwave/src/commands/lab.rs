@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
 use lab::{Fault, Lab, LabError, Options, ServeOptions, Status};
+use linux::signals::{ENDING, not_ignored};
 use serde_json::{Value, json};
 use sim::size;
 
@@ -162,10 +163,8 @@ fn folder_of(lab: &Lab) -> Option<PathBuf> {
 /// Returns a flag that SIGINT, SIGTERM and similar signals set.
 fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        if !linux::signals::is_ignored(signal) {
-            signal_hook::flag::register(signal, Arc::clone(&stop))?;
-        }
+    for signal in not_ignored(ENDING) {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
 }

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use ebpf::observe::Scope;
+use linux::signals::{ENDING, not_ignored};
 
 use crate::commands::child::{self, Caught};
 use crate::commands::privilege;
@@ -78,8 +79,7 @@ pub(super) fn record_machine(
     is_anonymous: bool,
     time: Option<Duration>,
 ) -> anyhow::Result<()> {
-    let caught = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
-    let signals = Signals::catch(caught.filter(|signal| !linux::signals::is_ignored(*signal)))?;
+    let signals = Signals::catch(not_ignored(ENDING))?;
     let mut session = Session::begin(output, is_anonymous, &Scope::Machine)?;
     session.put_in_place()?;
     let ending = match time {

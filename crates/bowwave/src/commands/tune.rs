@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail, ensure};
 use linux::knob::Knob;
+use linux::signals::{ENDING, not_ignored};
 use tune::measure::{Effort, MeasureError, Report, Stop};
 use tune::persist;
 use tune::profile::ProfileError;
@@ -191,8 +192,7 @@ fn show(args: &Args, tuning: &Tuning) -> anyhow::Result<()> {
 /// one exits at once; the journal then restores the window later.
 fn stop_on_signals() -> anyhow::Result<Stop> {
     let stop = Stop::default();
-    for signal in signals::ENDING.into_iter().filter(|signal| !linux::signals::is_ignored(*signal))
-    {
+    for signal in not_ignored(ENDING) {
         signal_hook::flag::register_conditional_shutdown(
             signal,
             signals::INTERRUPTED.into(),

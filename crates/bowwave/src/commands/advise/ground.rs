@@ -9,11 +9,10 @@ use device::Spec;
 use linux::identity::Identity;
 use linux::knob::Knob;
 use linux::mounts::{self, Disk};
+use linux::shell::quoted;
 use linux::state;
 use trace::Trace;
 use tune::profile::{self, Profile, ProfileError};
-
-use linux::shell::quoted;
 
 /// `bowwave tune` measures a known latency up to 9 % too long (docs/tune.md).
 const LEAST_ERROR: f64 = 0.1;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ebpf::count::Counting;
+use linux::signals::{ENDING, not_ignored};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use top::{History, Key, Names, Rhythm, Use};
@@ -64,13 +65,12 @@ impl Session {
         is_interactive: bool,
         is_exact: bool,
     ) -> anyhow::Result<Self> {
-        let mut caught = vec![libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+        let mut caught = ENDING.to_vec();
         if is_interactive {
             // Otherwise SIGQUIT and SIGTSTP would leave the terminal as it is drawn on.
             caught.extend([libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH]);
         }
-        caught.retain(|signal| !linux::signals::is_ignored(*signal));
-        let signals = Signals::catch(caught)?;
+        let signals = Signals::catch(not_ignored(caught))?;
         let mut counting = Counting::open()?;
         counting.see_cached(true)?;
         let history = History::new(counting.sees().missing);
