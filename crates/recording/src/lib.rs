@@ -23,8 +23,9 @@ pub use blocks::{CreateError, Place};
 pub use header::{Header, OddLimits, policy};
 pub use reader::{End, Item, OpenError, Recording, is_recording};
 pub use record::{Entry, Event};
-pub use recorder::{QUEUE_BYTES, Recorder, Totals, WriteError};
+pub use recorder::{Recorder, Totals, WriteError};
 pub use verify::{Checked, Difference, Verdict, VerifyError, verify};
+pub use writer::QUEUE_BYTES;
 
 /// What these files are. Raise the format when the header, an input or a command changes its form (`tests/golden.rs`
 /// tells when).

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::TryLockError;
 
 use blocks::{CreateError, Place};
 use controller::{Command, Input, Nanos};
@@ -11,11 +10,7 @@ use serde::Serialize;
 use crate::KIND;
 use crate::header::Header;
 use crate::record::{Borrowed, Record, encode};
-use crate::writer::{BLOCK_BYTES, Writer};
-
-/// Bytes that may wait for the disk: about 40,000 accesses. If the queue is full, inputs are
-/// dropped and counted.
-pub const QUEUE_BYTES: usize = 4 << 20;
+use crate::writer::Writer;
 
 /// Writes a recording.
 ///
@@ -25,8 +20,8 @@ pub const QUEUE_BYTES: usize = 4 << 20;
 pub struct Recorder {
     path: PathBuf,
     writer: Writer,
-    /// Encoded bytes that are not in the queue yet, since the writer had it locked.
-    kept: Vec<u8>,
+    /// The last record's bytes. Kept for its memory.
+    encoded: Vec<u8>,
     last_at: Nanos,
     /// Inputs lost since the last record that found room.
     lost_here: u64,
@@ -93,7 +88,7 @@ impl Recorder {
         Ok(Recorder {
             path: path.into(),
             writer: Writer::start(to, header)?,
-            kept: Vec::new(),
+            encoded: Vec::new(),
             last_at: 0,
             lost_here: 0,
             totals: Totals::default(),
@@ -131,12 +126,10 @@ impl Recorder {
     /// # Errors
     /// If the disk accepts no more, now or earlier, or does not answer.
     pub fn finish(mut self) -> Result<Totals, WriteError> {
-        if self.lost_here > 0 {
-            encode(&Record::Lost(self.lost_here), &mut self.kept);
-        }
-        encode(&Record::End, &mut self.kept);
+        self.encode(&Record::End);
         let path = std::mem::take(&mut self.path);
-        let bytes = self.writer.finish(&self.kept).map_err(|cause| WriteError { path, cause })?;
+        let last = std::mem::take(&mut self.encoded);
+        let bytes = self.writer.finish(last).map_err(|cause| WriteError { path, cause })?;
         Ok(Totals { bytes, ..self.totals })
     }
 
@@ -146,46 +139,25 @@ impl Recorder {
 
     /// Returns whether there was room.
     fn append(&mut self, now: Nanos, record: &Borrowed<'_>) -> bool {
-        let before = self.kept.len();
-        if self.lost_here > 0 {
-            encode(&Record::Lost(self.lost_here), &mut self.kept);
-        }
-        encode(record, &mut self.kept);
-        let has_room = self.hand_over();
+        self.encode(record);
+        let has_room = self.writer.take(&self.encoded);
         if has_room {
             self.last_at = now;
             self.lost_here = 0;
         } else {
-            self.kept.truncate(before);
             self.lost_here += 1;
             self.totals.lost_inputs += 1;
         }
         has_room
     }
 
-    /// Moves the encoded bytes to the queue. The writer locks the queue only while it takes the
-    /// contents; in that moment the bytes stay here until the next call.
-    fn hand_over(&mut self) -> bool {
-        if self.writer.has_failed() {
-            return false;
+    /// Encodes a record, after the number of those lost before it.
+    fn encode(&mut self, record: &Borrowed<'_>) {
+        self.encoded.clear();
+        if self.lost_here > 0 {
+            encode(&Record::Lost(self.lost_here), &mut self.encoded);
         }
-        match self.writer.queue().try_lock() {
-            Ok(mut queue) => {
-                let before = queue.len();
-                if before + self.kept.len() > QUEUE_BYTES {
-                    return false;
-                }
-                queue.append(&mut self.kept);
-                let is_block = (before < BLOCK_BYTES) && queue.len() >= BLOCK_BYTES;
-                drop(queue);
-                if is_block {
-                    self.writer.wake();
-                }
-                true
-            }
-            Err(TryLockError::WouldBlock) => self.kept.len() <= BLOCK_BYTES,
-            Err(TryLockError::Poisoned(_)) => false,
-        }
+        encode(record, &mut self.encoded);
     }
 }
 
@@ -199,6 +171,7 @@ mod tests {
     use super::*;
     use readahead::adaptive::Limits;
 
+    use crate::writer::QUEUE_BYTES;
     use crate::{End, Item, Recording};
 
     /// A disk that accepts one write per permission and has a limited size.
@@ -256,7 +229,6 @@ mod tests {
             recorder.note(now, &Input::Tick, &watch);
             now += 1;
         }
-        assert!(recorder.kept.len() <= 2 * BLOCK_BYTES, "memory is bounded");
         let lost = recorder.lost();
         drop(permit);
         // There is room again as soon as the disk continues.
@@ -306,6 +278,20 @@ mod tests {
         let (items, end) = read(&holds.lock().expect("nobody panics"));
         assert!(matches!(end, Some(End::Cut { at_byte }) if at_byte < 200), "{end:?}");
         assert!(items.iter().all(|item| matches!(item, Item::Entry(entry) if entry.at == 7)));
+    }
+
+    #[test]
+    fn a_full_queue_and_the_end_mark_are_written() {
+        let (mut recorder, permit, holds) = recorder(usize::MAX);
+        // Of these, the smallest there are, at most three bytes of the queue stay empty.
+        while recorder.lost() == 0 {
+            recorder.note(0, &Input::Tick, &[]);
+        }
+        drop(permit);
+        let totals = recorder.finish().expect("there is room");
+        let (items, end) = read(&holds.lock().expect("nobody panics"));
+        assert_eq!(items.len() as u64, totals.inputs + 1);
+        assert_eq!((items.last(), end), (Some(&Item::Lost(1)), Some(End::Clean)));
     }
 
     #[test]

@@ -3,15 +3,20 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
+
+use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::KIND;
 use crate::header::Header;
 
+/// Bytes that may wait for the disk: about 40,000 accesses. A block has room for a little more.
+pub const QUEUE_BYTES: usize = 4 << 20;
+
 /// Usual size of a block, if this much arrives within [`PAUSE`].
-pub(crate) const BLOCK_BYTES: usize = 64 << 10;
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// Longest time until queued records are written, so that a kill loses less than a second.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -19,9 +24,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Longest wait for the disk at the end: it may never answer.
 const MOST_ENDING: Duration = Duration::from_secs(3);
 
-/// The thread and the state shared with it.
+/// The queue's end at which records arrive, and the thread at its other end.
 #[derive(Debug)]
 pub(crate) struct Writer {
+    /// Complete records. Neither side ever waits for the other.
+    queue: Producer<u8>,
     shared: Arc<Shared>,
     thread: Thread,
     /// Receives the size of the file in bytes once everything is written; `None` after that.
@@ -31,11 +38,10 @@ pub(crate) struct Writer {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Complete records. Locked only briefly, never during a write to the disk.
-    queue: Mutex<Vec<u8>>,
     /// Bytes taken from the queue that are not written yet.
     in_hand: AtomicUsize,
-    is_over: AtomicBool,
+    /// What follows the queue's contents at the end. Set once nothing more will be queued.
+    last: OnceLock<Vec<u8>>,
     has_failed: AtomicBool,
 }
 
@@ -49,25 +55,30 @@ impl Writer {
         let bytes = KIND.write_preamble(&mut file)? + blocks::write(&mut file, &header)?;
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
+        let (queue, queued) = RingBuffer::new(QUEUE_BYTES);
         let (tell, outcome) = mpsc::channel();
         let work = move || {
-            let outcome = write_all(&of_thread, file, bytes);
+            let outcome = write_all(&of_thread, queued, file, bytes);
             of_thread.has_failed.store(outcome.is_err(), Ordering::Release);
             // If this took too long, nobody receives it.
             let _ = tell.send(outcome);
         };
         let thread = thread::Builder::new().name("recorder".into()).spawn(work)?;
         let (thread, outcome) = (thread.thread().clone(), Some(outcome));
-        Ok(Writer { shared, thread, outcome, most_ending: MOST_ENDING })
+        Ok(Writer { queue, shared, thread, outcome, most_ending: MOST_ENDING })
     }
 
-    pub(crate) fn queue(&self) -> &Mutex<Vec<u8>> {
-        &self.shared.queue
-    }
-
-    /// Enough for a block is queued.
-    pub(crate) fn wake(&self) {
-        self.thread.unpark();
+    /// Queues complete records, all or nothing. Returns whether there was room and the disk still
+    /// accepts something.
+    pub(crate) fn take(&mut self, records: &[u8]) -> bool {
+        if self.has_failed() || self.queue.push_entire_slice(records).is_err() {
+            return false;
+        }
+        let queued = self.queued();
+        if queued >= BLOCK_BYTES && queued < BLOCK_BYTES + records.len() {
+            self.thread.unpark();
+        }
+        true
     }
 
     /// Whether the disk accepts no more.
@@ -75,16 +86,17 @@ impl Writer {
         self.shared.has_failed.load(Ordering::Acquire)
     }
 
-    /// Writes everything queued, then `last`. Waits for the disk, but not for ever. Returns the size of the file in
-    /// bytes.
-    pub(crate) fn finish(&mut self, last: &[u8]) -> io::Result<u64> {
-        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(last);
-        self.end()
+    /// Bytes in the queue.
+    fn queued(&self) -> usize {
+        QUEUE_BYTES - self.queue.slots()
     }
 
-    fn end(&mut self) -> io::Result<u64> {
-        self.shared.is_over.store(true, Ordering::Release);
-        self.wake();
+    /// Writes everything queued, then `last`. Waits for the disk, but not for ever. Returns the
+    /// size of the file in bytes.
+    pub(crate) fn finish(&mut self, last: Vec<u8>) -> io::Result<u64> {
+        // If it was set before, the thread has been told to end.
+        let _ = self.shared.last.set(last);
+        self.thread.unpark();
         let Some(outcome) = self.outcome.take() else { return Ok(0) };
         match outcome.recv_timeout(self.most_ending) {
             Ok(outcome) => outcome,
@@ -96,8 +108,7 @@ impl Writer {
     }
 
     fn is_late(&self) -> io::Error {
-        let queued = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).len();
-        let missing = queued + self.shared.in_hand.load(Ordering::Relaxed);
+        let missing = self.queued() + self.shared.in_hand.load(Ordering::Relaxed);
         let seconds = self.most_ending.as_secs_f64();
         let reason = format!("the disk has not taken the last {missing} bytes within {seconds} s");
         io::Error::new(io::ErrorKind::TimedOut, reason)
@@ -113,27 +124,40 @@ impl Drop for Writer {
     /// Writes what is queued, even if nobody calls `finish`.
     fn drop(&mut self) {
         // To learn about errors, call `finish`.
-        let _ = self.end();
+        let _ = self.finish(Vec::new());
     }
 }
 
-fn write_all(shared: &Shared, mut file: impl Write, mut bytes: u64) -> io::Result<u64> {
-    let mut taken = Vec::new();
+fn write_all(
+    shared: &Shared,
+    mut queue: Consumer<u8>,
+    mut file: impl Write,
+    mut bytes: u64,
+) -> io::Result<u64> {
+    let mut block = Vec::new();
     loop {
         // Read this first, so that everything queued before the end is still taken below.
-        let is_over = shared.is_over.load(Ordering::Acquire);
-        let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut *queue, &mut taken);
-        drop(queue);
-        if !taken.is_empty() {
-            shared.in_hand.store(taken.len(), Ordering::Relaxed);
-            bytes += blocks::write(&mut file, &taken)?;
+        let last = shared.last.get();
+        take_all(&mut queue, &mut block);
+        block.extend(last.into_iter().flatten());
+        if !block.is_empty() {
+            shared.in_hand.store(block.len(), Ordering::Relaxed);
+            bytes += blocks::write(&mut file, &block)?;
             shared.in_hand.store(0, Ordering::Relaxed);
-            taken.clear();
+            block.clear();
         }
-        if is_over {
+        if last.is_some() {
             return Ok(bytes);
         }
         thread::park_timeout(PAUSE);
     }
+}
+
+/// Moves the queue's contents, which are complete records.
+fn take_all(queue: &mut Consumer<u8>, to: &mut Vec<u8>) {
+    let chunk = queue.read_chunk(queue.slots()).expect("that many are queued");
+    let (first, second) = chunk.as_slices();
+    to.extend_from_slice(first);
+    to.extend_from_slice(second);
+    chunk.commit_all();
 }

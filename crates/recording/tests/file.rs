@@ -47,12 +47,16 @@ fn in_blocks() -> (Vec<u8>, Vec<usize>) {
     let mut ends = vec![length()];
     for at in 0..3 {
         recorder.note(at, &Input::Exited(7), &[Command::LookBehind(true)]);
-        wait_until("a block is written", || length() > ends[ends.len() - 1]);
+        wait_until("a block is written", || items_of(&path) == ends.len());
         ends.push(length());
     }
     recorder.finish().expect("there is room");
     ends.push(length());
     (fs::read(&path).expect("it was written"), ends)
+}
+
+fn items_of(path: &Path) -> usize {
+    Recording::open(path).expect("its header is whole").count()
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -150,8 +154,7 @@ fn inputs_are_in_the_file_before_the_recording_ends() {
     let path = folder.path().join("recording");
     let mut recorder = Recorder::create(&path, &support::header()).expect("a folder of ours");
     recorder.note(1, &Input::Tick, &[]);
-    let items = || Recording::open(&path).expect("its header is whole").count();
-    wait_until("it is written without anything following", || items() == 1);
+    wait_until("it is written without anything following", || items_of(&path) == 1);
     drop(recorder);
     let mut recording = Recording::open(&path).expect("its header is whole");
     assert_eq!(recording.by_ref().count(), 1);
