@@ -134,6 +134,7 @@ fn what_files_of_a_volume_have_shown_is_known_at_the_next_start() {
         bench.lab.evict().expect("evicted");
         let mut daemon = managed::daemon(&bench.lab, bench.state.path(), &[]);
         let daemon = Daemon::begin(&mut daemon);
+        managed::wait_measured(&bench.lab, bench.state.path());
         for file in files {
             let mut file = fs::File::open(file).expect("opened");
             io::copy(&mut file, &mut io::sink()).expect("read");
@@ -157,15 +158,15 @@ fn a_long_forward_reader_of_a_fast_disk_gets_a_wider_window_until_the_daemon_end
     let file = fs::File::open(&path).expect("opened");
     let own = windows::requests(&bench.lab, &file);
     // The disk is as fast as they come, whatever this machine makes of it.
-    drop(bench.daemon(&[]));
-    let notes = fs::read_dir(bench.state.path().join("disks")).expect("measured").flatten();
-    for note in notes.map(|note| note.path()) {
-        let text = fs::read_to_string(&note).expect("a note");
-        let mut about: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        about["latency_us"] = 100.into();
-        about["bandwidth_mb_s"] = 2000.into();
-        fs::write(&note, about.to_string()).expect("written");
-    }
+    let daemon = bench.daemon(&[]);
+    managed::wait_measured(&bench.lab, bench.state.path());
+    drop(daemon);
+    let note = managed::disk_note(&bench.lab, bench.state.path());
+    let text = fs::read_to_string(&note).expect("a note");
+    let mut about: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    about["latency_us"] = 100.into();
+    about["bandwidth_mb_s"] = 2000.into();
+    fs::write(&note, about.to_string()).expect("written");
     let daemon = Daemon::begin(&mut managed::daemon(&bench.lab, bench.state.path(), &[]));
     let mut part = vec![0; 64 << 10];
     stage::wait_until("a window is wider", Duration::from_secs(60), || {

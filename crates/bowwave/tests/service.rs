@@ -252,6 +252,7 @@ fn systemd_learns_that_it_is_ready_alive_reloading_and_stopping() {
     let mut service = bench.start(Duration::from_millis(200));
     assert_eq!(mounts(&mut service), Some(1));
     assert_eq!(service.heard(), "WATCHDOG=1\n");
+    managed::wait_measured(&bench.lab, bench.folder.path());
     let descriptors = service.descriptors();
 
     // A wrong file, then the same settings: the engine goes on.
@@ -312,6 +313,7 @@ fn the_next_version_does_not_measure_a_disk_again() {
     let noted = || {
         let state = bench.folder.path();
         let (mut daemon, _output) = managed::begin(&mut managed::daemon(&bench.lab, state, &[]));
+        managed::wait_measured(&bench.lab, state);
         kill_process(Pid::from_child(&daemon), Signal::TERM).expect("it runs");
         assert!(daemon.wait().expect("it ends").success());
         notes(state)

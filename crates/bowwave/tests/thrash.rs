@@ -70,10 +70,7 @@ fn random_schedules_keep_the_budget_the_cache_and_every_byte() {
     let Some(bench) = Bench::new("net") else { return };
     let schedules =
         std::env::var("BOWWAVE_SCHEDULES").map_or(SCHEDULES, |n| n.parse().expect("a number"));
-    // Measured with its delays, as a disk that outpaces user space would not be managed; read without.
-    bench.lab.set_fast(false).expect("slow");
-    bench.daemon(&[], None).end();
-    bench.lab.set_fast(true).expect("fast");
+    bench.measure_disk();
     let mut managed = 0;
     for seed in 1..=schedules {
         eprintln!("schedule with seed {seed}");
@@ -279,9 +276,8 @@ fn thrashing_bounds_the_kernels_windows_until_bowwave_ends() {
         fs::write(bench.path(name), vec![1; 512 << 10]).expect("room on the lab");
     }
     bench.lab.evict().expect("evicted");
-    bench.lab.set_fast(false).expect("slow");
+    bench.measure_disk();
     let daemon = bench.daemon(&[], None);
-    bench.lab.set_fast(true).expect("fast");
     let mut hand = Hand::new(&small);
     let knob = bench.window_kb();
     // All at once, a page at a time: 200 windows of 128 KiB do not fit into 8 MiB.
@@ -305,10 +301,7 @@ fn two_fifths_of_memory_that_are_read_again_come_from_the_disk_no_more_than_with
     const MEMORY: u64 = 256 << 20;
     const FILE_BYTES: u64 = MEMORY / 5 * 2;
     let Some(bench) = Bench::new("net") else { return };
-    // Measured with its delays: a disk that outpaces user space would be left to the kernel.
-    bench.lab.set_fast(false).expect("slow");
-    bench.daemon(&[], None).end();
-    bench.lab.set_fast(true).expect("fast");
+    bench.measure_disk();
     let path = bench.path("hot");
     fs::write(&path, vec![1; FILE_BYTES as usize]).expect("room on the lab");
     // Bytes that the second pass has read from the disk, of a machine with so much memory.

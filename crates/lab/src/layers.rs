@@ -44,8 +44,8 @@ const FILE_SYSTEMS: [FileSystem; 3] = [
 pub(crate) const NO_FILE_SYSTEM: &str = "none";
 
 /// A program that only examines a device (as another `losetup --find` does) soon closes it. How often to try to find it
-/// unused, and the pause in between: half a second in all.
-const UNUSED_TRIES: u32 = 10;
+/// unused, and the pause in between: two seconds in all.
+const UNUSED_TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs a tool. Returns its standard output.

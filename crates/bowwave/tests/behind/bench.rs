@@ -72,8 +72,7 @@ impl Bench {
 
     /// Has bowwave measure the disk, so that no later run reads it for that.
     pub(crate) fn measure_disk(&self, file: &Path) {
-        let disk = self.lab.block_device().file_name().expect("a device").to_owned();
-        let note = self.state.path().join("disks").join(disk).with_extension("json");
+        let note = managed::disk_note(&self.lab, self.state.path());
         let is_measured = || {
             summary_of(self.run(&[], &["head", "-c", "4096", text(file)]));
             note.exists()

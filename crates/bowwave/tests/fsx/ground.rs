@@ -139,6 +139,7 @@ impl Ground {
             daemon.arg("--path").arg(self.folder());
         }
         let daemon = Daemon::begin(&mut daemon);
+        managed::wait_measured(&self.lab, self.state.path());
         self.lab.set_fast(true).expect("fast");
         daemon
     }

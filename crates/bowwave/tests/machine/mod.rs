@@ -38,6 +38,16 @@ impl Bench {
         self.lab.read_ahead_kb().expect("a window")
     }
 
+    /// Has a daemon measure the disk with its delays; it has none afterwards. A disk that outpaces user space would be
+    /// left to the kernel.
+    pub(crate) fn measure_disk(&self) {
+        self.lab.set_fast(false).expect("slow");
+        let daemon = self.daemon(&[], None);
+        managed::wait_measured(&self.lab, self.state.path());
+        daemon.end();
+        self.lab.set_fast(true).expect("fast");
+    }
+
     /// A daemon that manages reads of this lab's files, in a cgroup if one is given.
     pub(crate) fn daemon(&self, arguments: &[&str], cgroup: Option<&Cgroup>) -> Daemon {
         let mut command = managed::daemon(&self.lab, self.state.path(), arguments);

@@ -5,8 +5,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use lab::{Lab, LabGuard};
 use rustix::process::{Pid, Signal, kill_process};
@@ -75,6 +76,19 @@ pub(crate) fn begin(daemon: &mut Command) -> (Own, BufReader<ChildStdout>) {
     output.read_line(&mut line).expect("a line");
     assert!(line.contains("\"ready\":true"), "{line}");
     (daemon, output)
+}
+
+/// Waits until a daemon with that state folder has measured the lab's disk. A daemon begins with a guess where that
+/// takes seconds.
+pub(crate) fn wait_measured(lab: &Lab, state: &Path) {
+    let note = disk_note(lab, state);
+    stage::wait_until("the disk is measured", Duration::from_secs(60), || note.exists());
+}
+
+/// What is known of the lab's disk is kept here.
+pub(crate) fn disk_note(lab: &Lab, state: &Path) -> PathBuf {
+    let disk = lab.block_device().file_name().expect("a device").to_owned();
+    state.join("disks").join(disk).with_extension("json")
 }
 
 /// A daemon that manages reads.

@@ -91,6 +91,7 @@ impl Bench {
     fn daemon(&self) -> Daemon {
         self.lab.set_fast(false).expect("slow");
         let daemon = Daemon::begin(&mut managed::daemon(&self.lab, self.state.path(), &[]));
+        managed::wait_measured(&self.lab, self.state.path());
         self.lab.set_fast(true).expect("fast");
         daemon
     }
