@@ -172,6 +172,39 @@ fn the_order_in_which_a_stream_reads_is_told() {
     }
 }
 
+/// A folder that is mounted at another place, too.
+struct Bound(tempfile::TempDir);
+
+impl Bound {
+    fn to(folder: &Path) -> Self {
+        let place = tempfile::tempdir().expect("a folder");
+        run(Command::new("mount").arg("--bind").arg(folder).arg(place.path()));
+        Bound(place)
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // If it fails, the lab says that it is still in use.
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_file_has_its_path_below_what_is_mounted_now() {
+    let Some(bench) = Bench::of("top-mounts", 128 << 20) else { return };
+    let folder = bench.lab.mount_point().join("ann");
+    fs::create_dir(&folder).expect("room on the lab");
+    stage::write_lines(&folder.join("notes"), 1 << 20);
+    let top = Top::begin(bench.state.path());
+    let bound = Bound::to(&folder);
+    run(Command::new("umount").arg(bench.lab.mount_point()));
+    let path = bound.0.path().join("notes");
+    fs::read(&path).expect("it is there");
+    let counted = top.end();
+    assert!(row_of(&counted, &path)["pages"].as_u64() >= Some(256));
+}
+
 #[test]
 fn a_process_that_ended_long_ago_has_its_name_and_its_reads() {
     let Some(bench) = Bench::of("top-ended", 128 << 20) else { return };

@@ -96,7 +96,7 @@ struct {
 	__type(value, struct file_name);
 } scratch SEC(".maps");
 
-u64 uncounted;	/* accesses and stalls for which there was no room at all */
+u64 uncounted;	/* accesses and stalls for which there was no room at all, or no memory */
 u64 seen[PROCESSORS * SEEN_WORDS]; /* runs of the programs that also see cached pages, by processor */
 /* Whether accesses to cached pages are seen now. */
 u32 sees_cached;
@@ -163,7 +163,11 @@ static __always_inline bool key_of(struct task_struct *task, struct inode *inode
 
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct thread *thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!thread)
+		__sync_fetch_and_add(&uncounted, 1);
+	return thread;
 }
 
 /* The bin of a latency: 0 below 2 microseconds, 1 below 4, and so on. */

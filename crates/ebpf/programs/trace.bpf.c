@@ -117,7 +117,7 @@ struct {
 	__uint(max_entries, RING_BYTES);
 } events SEC(".maps");
 
-u64 lost_calls;	/* for which the ring or `files` had no room */
+u64 lost_calls;	/* for which the ring or `files` had no room, or no memory */
 u64 lost_pages;	/* of windows, for the same reason */
 u32 next_file;
 
@@ -238,9 +238,14 @@ static __always_inline bool take_file(struct thread *thread, struct inode *inode
 /* The thread, if its accesses to this file are recorded. */
 static __always_inline struct thread *recorded(struct task_struct *task, struct inode *inode)
 {
+	struct thread *thread;
+
 	if (!is_on_device(inode) || !follows(task->tgid))
 		return 0;
-	return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!thread)
+		lose(1);
+	return thread;
 }
 
 /* Sends the last run and begins one with a call that reads [begin, end). Returns whether that is possible. */

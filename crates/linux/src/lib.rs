@@ -27,6 +27,7 @@ pub mod knob;
 pub mod limited;
 mod median;
 pub mod meminfo;
+pub mod mount_points;
 pub mod mounts;
 pub mod owner;
 pub mod private;

@@ -3,8 +3,10 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use readahead::DeviceNumber;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Read this much of another process's table, in half a millisecond.
 const MOST_BYTES_OF_OTHERS: u64 = 256 << 10;
@@ -122,6 +124,31 @@ fn layer_in(line: &str) -> Option<PathBuf> {
     let value = |key: &str| options.split(',').find_map(|option| option.strip_prefix(key));
     let lower = || value("lowerdir=").and_then(|layers| layers.split(':').next());
     value("upperdir=").or_else(lower).map(|folder| PathBuf::from(unescape(folder)))
+}
+
+/// Tells when the table of mounts changes.
+#[derive(Debug)]
+pub struct Changes(File);
+
+impl Changes {
+    /// Of changes from now on.
+    ///
+    /// # Errors
+    /// If `/proc/self/mountinfo` cannot be opened.
+    pub fn watch() -> io::Result<Self> {
+        File::open(MOUNTINFO).map(Changes)
+    }
+
+    /// Waits for a change since the last one that was reported, this long at most. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If a signal comes, or if the kernel does not report changes.
+    pub fn wait(&self, at_most: Duration) -> io::Result<bool> {
+        // poll reports a changed table as PRI.
+        let mut table = [PollFd::new(&self.0, PollFlags::PRI)];
+        let at_most = Timespec::try_from(at_most).map_err(io::Error::other)?;
+        Ok(poll(&mut table, Some(&at_most))? > 0)
+    }
 }
 
 fn table() -> io::Result<Vec<Mount>> {
@@ -347,6 +374,11 @@ fn block_device(mount: &Mount) -> Option<DeviceNumber> {
 /// its disk's. btrfs, CIFS and others have one with a name such as `btrfs-1`.
 pub fn read_ahead_knob(mount: &Mount) -> PathBuf {
     let knob = |dev: DeviceNumber| PathBuf::from(format!("/sys/class/bdi/{dev}/read_ahead_kb"));
+    // A disk that a FUSE server mounts has a window of its own, and the mount another one.
+    let of_fuse = PathBuf::from(format!("/sys/class/bdi/{}-fuseblk/read_ahead_kb", mount.dev));
+    if mount.fs_type == "fuseblk" && of_fuse.exists() {
+        return of_fuse;
+    }
     let own = knob(mount.dev);
     if own.exists() {
         return own;

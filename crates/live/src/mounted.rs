@@ -5,24 +5,26 @@
 //!   poll /proc/self/mountinfo, 10 s -> compare with the list --> channel --> Change::Mounted, Change::Gone
 //! ```
 
-use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
 use controller::DeviceFacts;
 use controller::ids::{BackingId, DeviceNumber};
 use linux::mounts::{self, Disk, Mount};
 use readahead::History;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::devices;
 use crate::histories;
 use crate::pieces::PieceLimit;
 use crate::places::Places;
+
+/// How often to look, if the table of mounts does not change: nobody tells that the disk under a mount is another one now
+/// (`pvmove`), or that a path exists now.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// A managed file system.
 #[derive(Debug)]
@@ -135,8 +137,7 @@ impl Mounts {
     }
 
     /// Starts a thread that sends `changes` and calls `wake` after each, until the engine drops `running`. It looks
-    /// whenever the table of mounts changes, and every ten seconds: that the disk under a mount is another one
-    /// now (`pvmove`), or that a path exists now, nobody tells.
+    /// whenever the table of mounts changes, and after `LOOK`.
     pub(crate) fn watch(
         mut self,
         changes: Sender<Change>,
@@ -144,9 +145,13 @@ impl Mounts {
         wake: impl Fn() + Send + 'static,
     ) {
         let watch = move || {
-            let table: Option<OwnedFd> = File::open("/proc/self/mountinfo").ok().map(Into::into);
+            let table = mounts::Changes::watch();
             while running.strong_count() > 0 {
-                wait_for_change(table.as_ref());
+                match &table {
+                    // After a signal, it looks too early.
+                    Ok(table) => drop(table.wait(LOOK)),
+                    Err(_) => thread::sleep(LOOK),
+                }
                 for change in self.refresh() {
                     if changes.send(change).is_err() {
                         return;
@@ -163,11 +168,4 @@ impl Mounts {
 /// The disk to which all reads of `disk` go, and the disks that serve them.
 fn below(disk: Option<&Disk>) -> (Option<Disk>, Vec<Disk>) {
     (disk.map(Disk::carrier), disk.map(Disk::members).unwrap_or_default())
-}
-
-fn wait_for_change(table: Option<&OwnedFd>) {
-    let at_most = Timespec { tv_sec: 10, tv_nsec: 0 };
-    let mut fds: Vec<PollFd<'_>> =
-        table.iter().map(|fd| PollFd::new(*fd, PollFlags::PRI | PollFlags::ERR)).collect();
-    let _ = poll(&mut fds, Some(&at_most));
 }

@@ -24,7 +24,7 @@ mod view;
 pub use activity::Activity;
 pub use history::{History, Use};
 pub use latency::{BINS, Latencies};
-pub use names::{FileName, Managers, Names, Process};
+pub use names::{FileSystem, Managers, Names, Process};
 pub use rhythm::{Rhythm, Step};
 pub use sample::{Counts, Key, Sample};
 pub use steps::Steps;

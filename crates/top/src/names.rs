@@ -18,20 +18,13 @@ pub struct Process {
     pub cgroup: String,
 }
 
-/// The end of a file's path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileName {
-    /// Its last components.
-    pub components: Vec<String>,
-    /// Whether they begin at the root of its file system.
-    pub is_whole: bool,
-}
-
 /// A mounted file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FileSystem {
-    pub(crate) source: String,
-    pub(crate) mount_point: String,
+pub struct FileSystem {
+    /// For example `/dev/sda1`.
+    pub source: String,
+    /// For example `/srv`.
+    pub mount_point: String,
 }
 
 /// The processes of bowwave, and what they manage.
@@ -52,22 +45,20 @@ pub struct Names {
     pub processes: HashMap<u32, Process>,
     /// The paths of cgroups of processes that had ended when these were looked for, by number; empty if there was none.
     pub cgroups: HashMap<u64, String>,
-    /// Files.
-    pub files: HashMap<FileKey, FileName>,
+    /// The paths of files, or the ends of long ones.
+    pub files: HashMap<FileKey, String>,
     file_systems: HashMap<DeviceNumber, FileSystem>,
     /// Who manages reads.
     pub managers: Managers,
 }
 
 impl Names {
-    /// Learns where a file system is mounted.
-    pub fn add_file_system(&mut self, dev: DeviceNumber, source: String, mount_point: String) {
-        self.file_systems.insert(dev, FileSystem { source, mount_point });
-    }
-
-    /// Whether it is known where this file system is mounted.
-    pub fn knows_file_system(&self, dev: DeviceNumber) -> bool {
-        self.file_systems.contains_key(&dev)
+    /// Learns where file systems are mounted now.
+    pub fn set_file_systems(
+        &mut self,
+        file_systems: impl IntoIterator<Item = (DeviceNumber, FileSystem)>,
+    ) {
+        self.file_systems = file_systems.into_iter().collect();
     }
 
     /// Forgets the names of everything but `kept`.
@@ -100,17 +91,14 @@ impl Names {
 
     /// The path of a file; the end of it if it is long; else its inode number.
     pub fn of_file(&self, file: FileKey) -> String {
+        if let Some(path) = self.files.get(&file) {
+            return path.clone();
+        }
         let place = self.file_systems.get(&file.dev);
         let place = place.map_or_else(|| file.dev.to_string(), |of| of.mount_point.clone());
-        if file.ino == 0 {
-            return format!("other files of {place}");
-        }
-        match self.files.get(&file) {
-            Some(name) if name.is_whole => {
-                format!("{}/{}", place.trim_end_matches('/'), name.components.join("/"))
-            }
-            Some(name) => format!(".../{}", name.components.join("/")),
-            None => format!("inode {} of {place}", file.ino),
+        match file.ino {
+            0 => format!("other files of {place}"),
+            inode => format!("inode {inode} of {place}"),
         }
     }
 

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
+use linux::mount_points::MountPoints;
 use linux::sys;
 use top::{Key, Names, Process, Sample};
 
@@ -153,7 +154,7 @@ impl Counting {
     }
 
     /// Adds the names of this process and file, as the programs noted them.
-    pub fn describe(&self, key: Key, names: &mut Names) {
+    pub fn describe(&self, key: Key, names: &mut Names, mounts: &mut MountPoints) {
         let maps = &self.skeleton.maps;
         let process = maps.processes.lookup(&key.pid.to_ne_bytes(), MapFlags::ANY).ok().flatten();
         if let Some((number, name)) = process.and_then(|bytes| decode::process(&bytes)) {
@@ -166,7 +167,7 @@ impl Counting {
         }
         let name = maps.names.lookup(&decode::encode_file(&key.file), MapFlags::ANY).ok().flatten();
         if let Some(name) = name.and_then(|bytes| decode::file_name(&bytes)) {
-            names.files.insert(key.file, name);
+            names.files.insert(key.file, name.path(key.file.dev, mounts));
         }
     }
 

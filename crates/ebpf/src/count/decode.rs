@@ -1,7 +1,8 @@
 //! Decodes the tables of programs/count.h: 64-bit words in the machine's byte order, and texts that end with a zero.
 
+use linux::mount_points::MountPoints;
 use readahead::{DeviceNumber, FileKey};
-use top::{BINS, Counts, FileName, Key, Latencies, Steps};
+use top::{BINS, Counts, Key, Latencies, Steps};
 
 use crate::fields::{half_word, text};
 
@@ -54,6 +55,27 @@ pub(super) fn stalls(bytes: &[u8], now_ns: u64) -> Latencies {
     let mut stalls = Latencies { ns, bins: [0; BINS] };
     stalls.bins.iter_mut().zip(words).for_each(|(bin, count)| *bin = count);
     stalls
+}
+
+/// The end of a file's path.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FileName {
+    /// Its last components.
+    components: Vec<String>,
+    /// Whether they begin at the root of its file system.
+    is_whole: bool,
+}
+
+impl FileName {
+    /// The path of this file, which is on that file system; the end of it if it is long.
+    pub(super) fn path(&self, dev: DeviceNumber, mounts: &mut MountPoints) -> String {
+        let end = self.components.join("/");
+        if !self.is_whole {
+            return format!(".../{end}");
+        }
+        let place = mounts.above(dev, &self.components);
+        place.map_or_else(|| format!("{dev}/{end}"), |place| place.path_of(&self.components))
+    }
 }
 
 /// `struct file_name`.

@@ -34,6 +34,7 @@ pub struct Sees {
 /// A build that has no eBPF part.
 #[cfg(not(feature = "bpf"))]
 mod without {
+    use linux::mount_points::MountPoints;
     use top::{Key, Names, Sample};
 
     use super::Sees;
@@ -65,7 +66,7 @@ mod without {
             match *self {}
         }
 
-        pub fn describe(&self, _: Key, _: &mut Names) {
+        pub fn describe(&self, _: Key, _: &mut Names, _: &mut MountPoints) {
             match *self {}
         }
 

@@ -207,6 +207,7 @@ fn faults(all: &super::Run) -> impl Iterator<Item = super::Run> {
 
 #[cfg(test)]
 mod tests {
+    use linux::mount_points::MountPoints;
     use readahead::DeviceNumber;
     use trace::Trace;
 
@@ -244,8 +245,13 @@ mod tests {
         let mut bytes = Vec::new();
         let [bowwave, kernel, date] = Default::default();
         let header = Header { bowwave, kernel, date };
-        let mut scribe =
-            Scribe::begin(&mut bytes, &header, Paths::new(false), 1_000_000).expect("room");
+        let mut scribe = Scribe::begin(
+            &mut bytes,
+            &header,
+            Paths::new(MountPoints::default(), false),
+            1_000_000,
+        )
+        .expect("room");
         events.iter().for_each(|event| scribe.note(event).expect("room"));
         scribe.finish().expect("room");
         let trace = trace::read(&bytes[..]).expect("a trace");

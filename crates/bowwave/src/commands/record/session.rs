@@ -10,6 +10,7 @@ use blocks::Draft;
 use ebpf::observe::Scope;
 use ebpf::tracing::{Lost, Paths, Scribe, Tracing};
 use indicatif::HumanBytes;
+use linux::mount_points::MountPoints;
 use linux::{provenance, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -47,7 +48,7 @@ impl Session {
             kernel: provenance::kernel(),
             date: provenance::date(),
         };
-        let paths = Paths::new(is_anonymous);
+        let paths = Paths::new(MountPoints::now(), is_anonymous);
         let scribe =
             Scribe::begin(file, &header, paths, began).with_context(|| cannot_write(path))?;
         let (path, written) = (path.into(), Instant::now());

@@ -2,31 +2,16 @@
 
 use std::collections::HashSet;
 
-use linux::mounts;
+use linux::mount_points::MountPoints;
 use readahead::DeviceNumber;
-use top::{Names, Use};
+use top::{FileSystem, Names, Use};
 
-/// Looks up file systems when they are first seen.
-#[derive(Debug, Default)]
-pub(super) struct Naming {
-    /// File systems that are mounted elsewhere only, as in a container.
-    unmounted: HashSet<DeviceNumber>,
-}
-
-impl Naming {
-    /// Adds the names of these files' file systems.
-    pub(super) fn name_file_systems(&mut self, uses: &[Use], names: &mut Names) {
-        let devices = uses.iter().map(|used| used.key.file.dev);
-        let is_new =
-            |dev: &DeviceNumber| !names.knows_file_system(*dev) && !self.unmounted.contains(dev);
-        let new: HashSet<DeviceNumber> = devices.filter(is_new).collect();
-        if new.is_empty() {
-            return;
-        }
-        for mount in mounts::list().unwrap_or_default() {
-            let place = mount.mount_point.display().to_string();
-            names.add_file_system(mount.dev, mount.source, place);
-        }
-        self.unmounted.extend(new.into_iter().filter(|dev| !names.knows_file_system(*dev)));
-    }
+/// Names these files' file systems. Those that are mounted elsewhere only, as in a container, have no name.
+pub(super) fn name_file_systems(uses: &[Use], names: &mut Names, mounts: &mut MountPoints) {
+    let devices: HashSet<DeviceNumber> = uses.iter().map(|used| used.key.file.dev).collect();
+    names.set_file_systems(devices.into_iter().filter_map(|dev| {
+        let place = mounts.of_file_system(dev)?;
+        let (source, mount_point) = (place.source.clone(), place.path.clone());
+        Some((dev, FileSystem { source, mount_point }))
+    }));
 }

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ebpf::count::Counting;
+use linux::mount_points::MountPoints;
 use linux::signals::{ENDING, not_ignored};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use top::{History, Key, Names, Rhythm, Use};
 
 use super::managers::managers;
-use super::naming::Naming;
+use super::naming::name_file_systems;
 use super::terminal::Terminal;
 use crate::signals::Signals;
 
@@ -45,7 +46,7 @@ pub(super) struct Session {
     rhythm: Option<Rhythm>,
     history: History,
     names: Names,
-    naming: Naming,
+    mounts: MountPoints,
     /// Whose names have been looked up.
     described: HashSet<Key>,
     signals: Signals,
@@ -80,7 +81,7 @@ impl Session {
             rhythm,
             history,
             names: Names::default(),
-            naming: Naming::default(),
+            mounts: MountPoints::now(),
             described: HashSet::new(),
             signals,
             state,
@@ -162,7 +163,7 @@ impl Session {
         let keys: HashSet<Key> = sample.keys().copied().collect();
         for key in &keys {
             if self.described.insert(*key) {
-                self.counting.describe(*key, &mut self.names);
+                self.counting.describe(*key, &mut self.names, &mut self.mounts);
             }
         }
         let (uses, idle) = self.history.advance(&sample, seen);
@@ -174,7 +175,7 @@ impl Session {
             self.names.retain(&kept);
             self.described = kept.into_iter().collect();
         }
-        self.naming.name_file_systems(&uses, &mut self.names);
+        name_file_systems(&uses, &mut self.names, &mut self.mounts);
         self.names.managers = managers(&self.state);
         Ok(Interval { uses, length, seen: seen.min(1.0), uncounted })
     }

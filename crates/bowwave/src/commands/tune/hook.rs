@@ -4,9 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use linux::mounts::{self, Disk, Mount};
+use linux::mounts::{self, Changes, Disk, Mount};
 use readahead::DeviceNumber;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tune::persist;
 
 use crate::print;
@@ -50,16 +49,14 @@ fn disk_named(name: &str) -> Option<Disk> {
 /// The file system with this number. Waits for it if it is about to be mounted.
 fn mount_of(dev: DeviceNumber) -> anyhow::Result<Option<Mount>> {
     let until = Instant::now() + MOUNT_TIMEOUT;
-    let table = std::fs::File::open("/proc/self/mountinfo")?;
+    let changes = Changes::watch()?;
     loop {
         let found = mounts::of_number(dev)?;
         let left = until.saturating_duration_since(Instant::now());
         if found.is_some() || left.is_zero() {
             return Ok(found);
         }
-        // poll reports a changed mount table as PRI.
-        let mut ready = [PollFd::new(&table, PollFlags::PRI)];
-        poll(&mut ready, Timespec::try_from(left).ok().as_ref())?;
+        changes.wait(left)?;
     }
 }
 
