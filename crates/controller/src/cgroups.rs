@@ -43,6 +43,9 @@ const PAUSES: u64 = 3;
 /// stream stays below it.
 const CALM_PERCENT: f64 = 10.0;
 
+/// Most files that are noted of a cgroup, 80 bytes each. With so many streams, each has the smallest window.
+const MOST_FILES: usize = 4096;
+
 /// What the memory of a cgroup leaves to one of its readers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Allowance {
@@ -172,12 +175,22 @@ impl Cgroup {
     }
 
     fn note_access(&mut self, file: FileKey, now: Nanos) {
+        if self.files.len() >= MOST_FILES && !self.files.contains_key(&file) {
+            self.forget_older_half();
+        }
         let heard = self.files.entry(file).or_insert(Heard { at: now, pause: None });
         if self.latest != Some(file) && now > heard.at {
             heard.pause = Some(now - heard.at);
         }
         heard.at = now;
         self.latest = Some(file);
+    }
+
+    fn forget_older_half(&mut self) {
+        let mut times: Vec<Nanos> = self.files.values().map(|heard| heard.at).collect();
+        let (_, median, _) = times.select_nth_unstable(MOST_FILES / 2);
+        let median = *median;
+        self.files.retain(|_, heard| heard.at > median);
     }
 
     fn allowance(&self) -> Allowance {
@@ -207,6 +220,16 @@ mod tests {
 
     fn limited(file_bytes: Option<u64>, streams: u64) -> Allowance {
         Cgroup { file_bytes, streams, ..Cgroup::default() }.allowance()
+    }
+
+    #[test]
+    fn only_so_many_files_are_noted_and_the_latest_are_among_them() {
+        let mut cgroup = Cgroup::default();
+        for ino in 0..100_000 {
+            cgroup.note_access(file(ino), ino);
+            assert!(cgroup.files.len() <= MOST_FILES);
+        }
+        assert!((99_000..100_000).all(|ino| cgroup.files.contains_key(&file(ino))));
     }
 
     #[test]

@@ -171,10 +171,16 @@ impl FileTable {
 
     /// Makes room for a file. If the table is full, the groups that have the most files in it lose those that were idle
     /// longest. That is a quarter of all files, since a search for one would take as long. Each is passed to `forget`.
-    pub(crate) fn make_room(&mut self, file: FileKey, forget: impl FnMut(FileKey)) {
+    pub(crate) fn make_room(&mut self, file: FileKey, mut forget: impl FnMut(FileKey)) {
         if !self.files.contains_key(&file) {
-            self.files.make_much_room(|notes| notes.used_at, forget);
+            self.files.make_much_room(|notes| notes.used_at, |file, _| forget(file));
         }
+    }
+
+    /// Keeps what is known of a file. Returns whether anything is.
+    pub(crate) fn keep(&mut self, file: FileKey, now: Nanos) -> bool {
+        let notes = self.files.get_mut(&file);
+        notes.map(|notes| notes.used_at = now).is_some()
     }
 
     /// The notes on a file that had an event recently.

@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::RangeInclusive;
 
 use crate::Nanos;
 use crate::ids::CgroupId;
@@ -63,6 +64,11 @@ impl<K: Copy + Ord, V> Shared<K, V> {
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.entries.values().map(|entry| &entry.value)
+    }
+
+    /// Entries with a key in this range.
+    pub(crate) fn range(&self, keys: RangeInclusive<K>) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.range(keys).map(|(key, entry)| (key, &entry.value))
     }
 
     /// Adds an entry of that size, or replaces one, whether there is room or not: see [`make_room`](Self::make_room).
@@ -189,7 +195,7 @@ impl<K: Copy + Ord, V> Shared<K, V> {
 
     /// If there is no room for an entry, forgets a quarter of them: each group keeps its newest ones, and all that lose
     /// some keep as many as each other. All entries have size 1.
-    pub(crate) fn make_much_room(&mut self, age: impl Fn(&V) -> Nanos, mut gone: impl FnMut(K)) {
+    pub(crate) fn make_much_room(&mut self, age: impl Fn(&V) -> Nanos, mut gone: impl FnMut(K, V)) {
         if self.used < self.room {
             return;
         }
@@ -209,8 +215,9 @@ impl<K: Copy + Ord, V> Shared<K, V> {
         let stay = ranks.len() - ranks.len().div_ceil(4);
         ranks.select_nth_unstable(stay);
         for (.., key) in ranks.drain(stay..) {
-            self.remove(&key);
-            gone(key);
+            if let Some(value) = self.remove(&key) {
+                gone(key, value);
+            }
         }
     }
 }
@@ -309,7 +316,7 @@ mod tests {
     /// The keys that go, in ascending order.
     fn thin(table: &mut Shared<u32, Nanos>) -> Vec<u32> {
         let mut gone = Vec::new();
-        table.make_much_room(|at| *at, |key| gone.push(key));
+        table.make_much_room(|at| *at, |key, _| gone.push(key));
         gone.sort_unstable();
         gone
     }

@@ -130,9 +130,10 @@ fn entries(cgroups: &str) -> impl Iterator<Item = (&str, &Path)> {
 }
 
 /// Whether a process shall read less than others: its cgroup, or one above it that root has made, limits reads per
-/// second from some device (`io.max`, or version 1's `blkio.throttle`), or has a smaller weight than usual.
+/// second from some device (`io.max`, or version 1's `blkio.throttle`), or has a smaller weight than usual. Also true of
+/// a process that has ended: its cgroup is not known any more, and it waits for nothing.
 pub fn is_limited(pid: u32) -> bool {
-    let table = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let Ok(table) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { return true };
     limits_of_reading(&table)
         .iter()
         .any(|(file, limits)| fs::read_to_string(file).is_ok_and(|text| limits(&text)))
@@ -237,6 +238,11 @@ pub(crate) fn read_any(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_shall_read_nothing_more() {
+        assert!(is_limited(u32::MAX), "there is none with that number");
+    }
 
     #[test]
     fn each_version_is_read_up_to_the_root() {

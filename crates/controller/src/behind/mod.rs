@@ -19,7 +19,7 @@ mod rounds;
 mod rules;
 mod stream;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use readahead::PAGE_BYTES;
 use readahead::behind::{Span, Unused};
@@ -31,6 +31,7 @@ use crate::command::Command;
 use crate::ids::{DeviceNumber, FileKey, StreamKey, Tgid};
 use crate::input::{Attributes, Passed};
 use crate::orders::Orders;
+use crate::shared::Shared;
 use copying::Backlogs;
 use left_overs::Waiting;
 use release::{Release, Releases};
@@ -48,6 +49,9 @@ const ROUND_NS: Nanos = 100_000_000;
 
 /// Interval of [`Behind::tick`] while pages are still to be dropped.
 pub(crate) const BUSY_NS: Nanos = 50_000_000;
+
+/// Streams followed at once, 400 bytes each. Groups of readers share the room.
+const MOST_STREAMS: usize = 8192;
 
 /// Totals in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +82,9 @@ impl Totals {
 #[derive(Debug)]
 pub(crate) struct Behind {
     rules: Rules,
-    streams: BTreeMap<StreamKey, Stream>,
+    streams: Shared<StreamKey, Stream>,
+    /// A stream is not settled, or was not when all were looked through the last time.
+    has_open_end: bool,
     waiting: Vec<Waiting>,
     releases: Releases,
     watched: BTreeSet<Tgid>,
@@ -102,7 +108,8 @@ impl Behind {
         out.push(Command::LookBehind(is_looking));
         Behind {
             rules,
-            streams: BTreeMap::new(),
+            streams: Shared::with_room(MOST_STREAMS),
+            has_open_end: false,
             waiting: Vec::new(),
             releases: Releases::default(),
             watched: BTreeSet::new(),
@@ -131,17 +138,33 @@ impl Behind {
         if self.watched.insert(of.tgid) {
             orders.out.push(Command::WatchProcess(of.tgid, true));
         }
-        let only_mode = if passed.foreground { Some(Mode::Never) } else { self.rules.only_mode() };
-        let stream = self.streams.entry(key).or_insert_with(|| {
-            if only_mode.is_none() {
-                orders.out.push(Command::Describe(key, of));
-            }
-            Stream::new(orders.now, passed, only_mode, memory)
-        });
+        if !self.streams.contains_key(&key) {
+            self.begin(key, passed, memory, orders);
+        }
+        self.has_open_end = true;
+        let Some(stream) = self.streams.get_mut(&key) else { return };
         stream.note_step(orders.now, passed);
         if passed.span.pages() > 0 {
             self.pass(key, passed.span, orders);
         }
+    }
+
+    /// Follows a stream from now on. If there is no room, others are forgotten: those of the groups that have most.
+    fn begin(&mut self, key: StreamKey, passed: &Passed, memory: u64, orders: &mut Orders<'_>) {
+        let totals = &mut self.totals;
+        self.streams.make_much_room(
+            |stream| stream.heard_at,
+            |key, stream| {
+                totals.leave(stream.left_pages);
+                orders.out.push(Command::ForgetStream(key));
+            },
+        );
+        let only_mode = if passed.foreground { Some(Mode::Never) } else { self.rules.only_mode() };
+        if only_mode.is_none() {
+            orders.out.push(Command::Describe(key, passed.of));
+        }
+        let stream = Stream::new(orders.now, passed, only_mode, memory);
+        self.streams.insert(passed.cgroup, 1, key, stream);
     }
 
     /// A stream's attributes are known. Deals with what it has passed meanwhile.
@@ -208,7 +231,7 @@ impl Behind {
         }
         self.compare_with_disks(has_head);
         let is_old = now.saturating_sub(self.heard_at) > IDLE_NS;
-        let is_quiet = is_old && self.streams.is_empty() && !self.has_left_overs();
+        let is_quiet = is_old && self.streams.len() == 0 && !self.has_left_overs();
         if self.is_looking && is_quiet && self.heard_at > 0 {
             // Watched files cost their readers a look-up, so forget them all and start anew.
             self.heard_at = 0;
@@ -220,8 +243,7 @@ impl Behind {
 
     /// Whether [`Behind::tick`] should be called again soon.
     pub(crate) fn is_busy(&self) -> bool {
-        let has_open_end = self.streams.values().any(|stream| !stream.is_settled);
-        has_open_end || !self.waiting.is_empty() || !self.releases.are_done()
+        self.has_open_end || !self.waiting.is_empty() || !self.releases.are_done()
     }
 
     /// Whether pages that programs have read or written so far may have to be dropped.
@@ -267,7 +289,7 @@ impl Behind {
         self.unsettled.remove(&dev);
         self.forget_processes(orders);
         if self.seen.remove(&dev) && self.is_looking {
-            self.seen = self.streams.keys().map(|key| key.file.dev).collect();
+            self.seen = self.streams.iter().map(|(key, _)| key.file.dev).collect();
             orders.out.push(Command::LookBehind(false));
             orders.out.push(Command::LookBehind(true));
         }
@@ -275,7 +297,7 @@ impl Behind {
 
     /// Stops watching processes without streams.
     fn forget_processes(&mut self, orders: &mut Orders<'_>) {
-        let reading: BTreeSet<Tgid> = self.streams.keys().map(|key| key.tgid).collect();
+        let reading: BTreeSet<Tgid> = self.streams.iter().map(|(key, _)| key.tgid).collect();
         self.watched.retain(|tgid| {
             let keep = reading.contains(tgid);
             if !keep {

@@ -44,6 +44,7 @@ impl Behind {
                 orders.out.push(Command::ForgetStream(key));
             }
         }
+        self.has_open_end = self.streams.values().any(|stream| !stream.is_settled);
         self.forget_processes(orders);
     }
 

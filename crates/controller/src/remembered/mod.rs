@@ -332,10 +332,16 @@ impl Controller {
         self.starts.forget_volume(dev);
     }
 
-    /// Marks stay for as long as the start may come to them.
+    /// Marks stay for as long as the start may come to them, unless others needed the room.
     pub(crate) fn keep_remembered_marks(&mut self, now: Nanos) {
-        for (file, start) in self.starts.expected(now) {
-            self.files.notes(file, start.cgroup, now);
+        let mut lost = Vec::new();
+        for (file, _) in self.starts.expected(now) {
+            if !self.files.keep(file, now) {
+                lost.push(file);
+            }
+        }
+        for file in lost {
+            self.starts.lose_marks_of(file);
         }
     }
 

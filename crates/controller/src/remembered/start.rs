@@ -373,6 +373,14 @@ impl Start {
         is_ours
     }
 
+    pub(super) fn lose_marks_of(&mut self, key: FileKey) {
+        let of_file = self.marks.range((key, 0, 0)..=(key, u64::MAX, u64::MAX));
+        let lost: Vec<Mark> = of_file.map(|&(_, first, last)| Mark { first, last }).collect();
+        for mark in lost {
+            self.lose_mark(key, mark);
+        }
+    }
+
     pub(super) fn expects(&self, file: FileKey, mark: Mark) -> bool {
         self.marks.contains(&(file, mark.first, mark.last))
     }

@@ -98,6 +98,11 @@ impl Starts {
         others.fold(false, |lost, (_, start)| start.lose_mark(file, mark) || lost)
     }
 
+    /// The file does not carry marks any more, since others needed the room.
+    pub(super) fn lose_marks_of(&mut self, file: FileKey) {
+        self.running.values_mut().for_each(|start| start.lose_marks_of(file));
+    }
+
     /// Whether a process belongs to a start that it has joined.
     pub(crate) fn watches(&self, tgid: Tgid) -> bool {
         self.members.contains_key(&tgid)

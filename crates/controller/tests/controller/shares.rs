@@ -1,11 +1,14 @@
 //! One group of readers fills a table of the controller's: others find room all the same.
 
-use controller::ids::{CgroupId, OpenFile, Target};
-use controller::{Access, Command, Completed, Input, MemoryStats, Options, WindowOutcome};
+use std::collections::BTreeSet;
+
+use controller::behind::{Mode, Rules};
+use controller::ids::{CgroupId, OpenFile, StreamKey, Target};
+use controller::{Access, Command, Completed, Input, MemoryStats, Options, Passed, WindowOutcome};
 use proptest::prelude::*;
 use readahead::DeviceCost;
 
-use crate::support::{Bench, MS, VOLUME, file, miss, reference};
+use crate::support::{Bench, MS, VOLUME, file, miss, passed, reference, span};
 use crate::walks::{CGROUP, Forest, Sort};
 
 const STRANGER: CgroupId = CgroupId(9);
@@ -48,6 +51,30 @@ proptest! {
         let waits = waits_beside(&large, VOLUME);
         prop_assert!(waits <= 10, "{waits} waits for 400 files");
     }
+}
+
+#[test]
+fn streams_of_a_stranger_leave_room_for_those_of_others_and_are_bounded() {
+    const FILES: usize = 40_000;
+    const ROOM: usize = 8192;
+    let options = Options { behind: Some(Rules::only(Mode::Auto)), ..Options::default() };
+    let mut bench = Bench::new(VOLUME, options);
+    bench.on(&Input::Passed(passed(1, span(0, 1))));
+    let own = StreamKey { file: file(1), tgid: 1, written: false };
+    bench.on(&Input::Passed(passed(1, span(0, 1))));
+    let mut forgotten = BTreeSet::new();
+    for ino in 10..10 + FILES as u64 {
+        bench.now += MS / 20;
+        let of = reference(ino, 66);
+        let stranger = Passed { of, cgroup: STRANGER, ..passed(ino, span(0, 1)) };
+        for command in bench.on(&Input::Passed(stranger)) {
+            if let Command::ForgetStream(key) = command {
+                forgotten.insert(key);
+            }
+        }
+    }
+    assert!(!forgotten.contains(&own), "another group's stream was forgotten");
+    assert!(forgotten.len() >= FILES - ROOM, "{} of {FILES} are forgotten", forgotten.len());
 }
 
 /// The memory of that cgroup allows files of so many bytes.
