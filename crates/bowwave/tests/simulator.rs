@@ -1,5 +1,7 @@
 //! `bowwave replay` and `bowwave reproduce` as users call them: no root, no device.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -213,6 +215,34 @@ fn json_says_on_what_machine_and_the_log_moves_no_cursor() {
 fn a_debug_log_is_printed_line_by_line() {
     let shown = text(&bowwave(&["reproduce", "ramp-2005"]).stdout);
     assert!(shown.contains("line 3            5+16=16        5+16=16"), "{shown}");
+}
+
+#[test]
+fn what_is_made_from_a_private_trace_is_private_too() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let lines = format!("file_bytes,file\n9,/a\n{}\n0,p,/a,read,0,9\n", trace::HEADER);
+    std::fs::write(path("trace"), lines).expect("a writable folder");
+    let mode_of = |file: &Path| file.metadata().expect("it is there").mode() & 0o777;
+    // What an umask leaves of the permissions of any new file.
+    let plain = mode_of(path("trace").as_ref());
+    let modes_of_what_is_made = |mode: u32, number: &str| {
+        std::fs::set_permissions(path("trace"), Permissions::from_mode(mode)).expect("ours");
+        let [page, report, job] = ["page", "report", "job"].map(|name| path(name) + number);
+        for arguments in [
+            &["replay", &path("trace"), "--html", &page],
+            &["report", &path("trace"), "--output", &report],
+            &["replay", &path("trace"), "--fio", &job],
+        ] {
+            let output = bowwave(arguments);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
+        let of_job = std::fs::read_dir(job).expect("a folder").flatten().map(|entry| entry.path());
+        let made = of_job.chain([page.into(), report.into()]);
+        made.map(|file| mode_of(&file)).collect::<Vec<_>>()
+    };
+    assert_eq!(modes_of_what_is_made(0o600, "1"), [plain & 0o600; 4]);
+    assert_eq!(modes_of_what_is_made(0o666, "2"), [plain; 4]);
 }
 
 #[test]

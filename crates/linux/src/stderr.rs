@@ -18,9 +18,13 @@ static IS_JOURNAL: LazyLock<bool> = LazyLock::new(|| {
 });
 
 fn line(text: &impl Display, is_for_journal: bool) -> String {
+    // A terminal would obey what somebody has put into the name of a file.
+    let is_obeyed = |c: char| c.is_control() && c != '\n';
+    let shown = |c: char| if is_obeyed(c) { c.escape_default().to_string() } else { c.into() };
+    let text: String = text.to_string().chars().map(shown).collect();
     if is_for_journal {
         // A warning (sd-daemon(3)). The journal adds the program's name itself.
-        text.to_string().lines().map(|line| format!("<4>{line}\n")).collect()
+        text.lines().map(|line| format!("<4>{line}\n")).collect()
     } else {
         format!("bowwave: {text}\n")
     }
@@ -34,5 +38,11 @@ mod tests {
     fn each_line_in_the_journal_has_a_priority() {
         assert_eq!(line(&"a\nb", true), "<4>a\n<4>b\n");
         assert_eq!(line(&"a\nb", false), "bowwave: a\nb\n");
+    }
+
+    #[test]
+    fn a_name_cannot_command_the_terminal() {
+        let name = "\u{1b}[31m\u{9b}2J.csv: no trace";
+        assert_eq!(line(&name, false), "bowwave: \\u{1b}[31m\\u{9b}2J.csv: no trace\n");
     }
 }

@@ -1,9 +1,9 @@
 //! Writes files so that a full disk or a crash leaves either the old file or the new one.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Creates `folder` and checks that files can be written there. Leaves nothing else behind, and no
@@ -59,7 +59,16 @@ pub fn check(path: &Path) -> io::Result<()> {
 /// # Errors
 /// If writing fails; then `path` is unchanged and no draft is left.
 pub fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    replace(path, text.as_ref(), |_| Ok(()))
+    write_as(path, text, PLAIN)
+}
+
+/// Like [`write`]. A new file has these permissions, less the umask, and an old one keeps no others of [`PLAIN`]. If they
+/// are fewer, an old file's owner does not get the new one.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_as(path: &Path, text: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
+    replace(path, text.as_ref(), mode, |_| Ok(()))
 }
 
 /// Like [`write`], but flushes the new file to the disk before it replaces the old one, so that a
@@ -68,7 +77,7 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 /// # Errors
 /// As [`write`].
 pub fn write_durably(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    replace(path, text.as_ref(), File::sync_all)
+    replace(path, text.as_ref(), PLAIN, File::sync_all)
 }
 
 /// Removes the drafts that killed processes left next to `path`.
@@ -98,6 +107,7 @@ const DRAFT: &str = ".new-";
 fn replace(
     path: &Path,
     text: &[u8],
+    mode: u32,
     settle: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
     let before = fs::metadata(path).ok();
@@ -108,13 +118,16 @@ fn replace(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mode = before.as_ref().map_or(PLAIN, |before| before.mode() & PLAIN);
-    let written = create_anew(&draft, mode).and_then(|mut file| {
+    let most = before.as_ref().map_or(mode, |before| before.mode() & mode);
+    let written = create_anew(&draft, most).and_then(|mut file| {
         if let Some(before) = before {
-            // Only root may give files away. Other users who may write in the folder become the
-            // owner.
-            let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
-            file.set_permissions(before.permissions())?;
+            if mode == PLAIN {
+                // Only root may give files away. Other users who may write in the folder become the
+                // owner.
+                let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
+            }
+            let kept = before.mode() & !(PLAIN & !mode);
+            file.set_permissions(Permissions::from_mode(kept))?;
         }
         file.write_all(text)?;
         settle(&file)?;
@@ -144,8 +157,8 @@ fn draft_of(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Ok((path, draft))
 }
 
-/// Permissions of a new file, before the umask.
-const PLAIN: u32 = 0o666;
+/// Permissions of a new file that anybody may read, before the umask.
+pub const PLAIN: u32 = 0o666;
 
 /// Creates a file that did not exist: its name can be guessed, and somebody may have put a link
 /// there. Removes a draft that an earlier process with this id left.
@@ -158,7 +171,7 @@ fn create_anew(path: &Path, mode: u32) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{chown, symlink};
 
     use super::*;
 
@@ -167,6 +180,22 @@ mod tests {
             fs::read_dir(folder).expect("there").flatten().map(|entry| entry.file_name()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn what_is_private_replaces_a_file_that_others_may_read_as_a_private_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("page.html");
+        fs::write(&path, "for all").expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("ours");
+        // Only root can make it another user's.
+        let _ = chown(&path, Some(65534), Some(65534));
+        write_as(&path, "private", 0o600).expect("written");
+        let about = fs::metadata(&path).expect("there");
+        assert_eq!(about.mode() & 0o777, 0o711, "what is no permission to read or write stays");
+        assert_eq!(about.uid(), rustix::process::geteuid().as_raw());
+        write(&path, "for all").expect("written");
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o711);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::{
-    HEADER, MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME, MAX_TRACE_BYTES,
-    SIZES_HEADER, TraceOp, recorded,
+    HEADER, MAX_COMPONENTS, MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TIME,
+    MAX_TRACE_BYTES, SIZES_HEADER, TraceOp, recorded,
 };
 
 /// Why a file cannot be opened as a trace.
@@ -61,6 +61,11 @@ pub enum TraceError {
         "the trace has no records: it needs the line `{HEADER}` and below it a line an operation (`bowwave replay --example` prints one)"
     )]
     Empty,
+    /// Too many directories would be made.
+    #[error(
+        "the names of the trace's files have more than {MAX_COMPONENTS} components together; leave out files"
+    )]
+    TooManyComponents,
     /// The files are too large for the simulator.
     #[error(
         "the trace's files have {bytes} bytes together and {MAX_FILE_BYTES} can be simulated; leave out files, {largest:?} first"
@@ -193,6 +198,9 @@ pub enum Problem {
     /// A size was given twice.
     #[error("the size of {0:?} was given before; leave one of them out")]
     SizeTwice(String),
+    /// More operations than can be kept.
+    #[error("more than {MAX_OPERATIONS} operations; cut the trace into parts", MAX_OPERATIONS = recorded::MAX_OPERATIONS)]
+    TooManyOperations,
     /// More names than can be kept.
     #[error("more than {MAX_NAMES} different names in the field {0}; cut the trace into parts")]
     TooManyNames(&'static str),

@@ -57,6 +57,9 @@ pub const MAX_NAMES: usize = 1 << 16;
 /// Longest name in bytes: that of a path (PATH_MAX). A tree of directories is made of each.
 pub const MAX_NAME_BYTES: usize = 4096;
 
+/// Most components of all files' names together: a directory may be made of each.
+pub const MAX_COMPONENTS: usize = 4 << 20;
+
 /// Latest time and longest operation: 146 years, so that sums of both fit.
 const MAX_TIME: Nanos = 1 << 62;
 

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use crate::error::{OpenError, RecordedError, TraceError};
-use crate::{MAX_TRACE_BYTES, Trace, recorded};
+use crate::{MAX_COMPONENTS, MAX_TRACE_BYTES, Trace, recorded};
 
 /// Opens a trace: text (docs/trace.md), or what `bowwave record` has written. `-` is standard input.
 ///
@@ -34,9 +34,20 @@ pub fn read(mut from: impl Read) -> Result<Trace, TraceError> {
     let mut start = Vec::new();
     let most = recorded::KIND.magic.len() as u64;
     from.by_ref().take(most).read_to_end(&mut start).map_err(RecordedError::from)?;
-    if blocks::is_ours(&start) {
-        return recorded::read(&mut start.as_slice().chain(from));
+    let trace = if blocks::is_ours(&start) {
+        recorded::read(&mut start.as_slice().chain(from))?
+    } else {
+        read_text(start, from)?
+    };
+    let components: usize = trace.files.iter().map(|file| file.name.matches('/').count()).sum();
+    if components > MAX_COMPONENTS {
+        return Err(TraceError::TooManyComponents);
     }
+    Ok(trace)
+}
+
+/// Reads a trace that begins with `start`.
+fn read_text(start: Vec<u8>, from: impl Read) -> Result<Trace, TraceError> {
     // One byte more than permitted, to detect longer input without keeping it in memory.
     let rest = MAX_TRACE_BYTES + 1 - start.len() as u64;
     let mut text = start;

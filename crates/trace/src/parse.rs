@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::error::{Problem, TraceError};
 use crate::fields::{number, op, split, time};
+use crate::recorded::MAX_OPERATIONS;
 use crate::{
     HEADER, MAX_FILE_BYTES, MAX_NAME_BYTES, MAX_NAMES, MAX_OP_BYTES, MAX_TRACE_BYTES, Record,
     SIZES_HEADER, Trace, TraceOp, TracedFile, check_sizes, names,
@@ -129,6 +130,9 @@ impl Reader {
             offset,
             bytes,
         };
+        if self.trace.records.len() as u64 == MAX_OPERATIONS {
+            return Err(Problem::TooManyOperations);
+        }
         self.first.get_or_insert(self.line);
         if bytes > 0 && op.has_place() {
             self.first_with_bytes.get_or_insert((self.line, record.file));

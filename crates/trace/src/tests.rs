@@ -97,6 +97,20 @@ fn errors_name_the_line_and_what_to_do() {
 }
 
 #[test]
+fn a_trace_makes_only_so_many_directories_and_operations() {
+    let deep = "/a".repeat(MAX_NAME_BYTES / 2 - 8);
+    let read = |n: usize| format!("0,p,/{n}{deep},read,0,1\n");
+    let of = |files: usize| format!("{HEADER}\n{}", (0..files).map(read).collect::<String>());
+    let most = MAX_COMPONENTS / (deep.len() / 2 + 1);
+    assert!(crate::read(of(most).as_bytes()).is_ok());
+    let error = crate::read(of(most + 1).as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("components together; leave out files"), "{error}");
+    let closes = "0,p,a,close\n".repeat(recorded::MAX_OPERATIONS as usize);
+    let error = parse(&format!("{HEADER}\n0,p,a,read,0,1\n{closes}")).unwrap_err().to_string();
+    assert!(error.contains("more than 8388608 operations; cut the trace"), "{error}");
+}
+
+#[test]
 fn what_can_read_nothing_is_no_trace() {
     assert!(error("0,p,a,close\n1,p,a,read,9,0\n").starts_with("line 2: neither here nor below"));
     for (size, at) in [(0, 0), (4096, 4096)] {

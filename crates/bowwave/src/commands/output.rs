@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use linux::whole::PLAIN;
 
 use crate::print;
 
@@ -35,12 +36,22 @@ pub(crate) fn check_page(page: &Path, trace: Option<&Path>) -> anyhow::Result<()
     linux::whole::check(page).with_context(|| format!("cannot write the page {}", page.display()))
 }
 
-/// Writes a page, and prints its path on standard error, since programs may read standard output.
-pub(crate) fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
+/// Writes a page about `trace`, and prints its path on standard error, since programs may read standard output.
+pub(crate) fn write_page(path: &Path, page: &str, trace: Option<&Path>) -> anyhow::Result<()> {
     let name = path.display();
-    linux::whole::write(path, page).with_context(|| format!("cannot write the page {name}"))?;
+    let mode = trace.map_or(PLAIN, permissions_of);
+    linux::whole::write_as(path, page, mode)
+        .with_context(|| format!("cannot write the page {name}"))?;
     print::note(format_args!("{}: open it in a browser", print::visible(&name.to_string())));
     Ok(())
+}
+
+/// The permissions of a new file that tells what a trace does: no more than the trace's own, since it tells who reads
+/// what.
+pub(crate) fn permissions_of(trace: &Path) -> u32 {
+    let trace = if trace == Path::new("-") { Path::new("/dev/stdin") } else { trace };
+    let file = trace.metadata().ok().filter(Metadata::is_file);
+    file.map_or(PLAIN, |about| about.mode() & PLAIN)
 }
 
 /// A bar with what is done now and, at its end, `figure`, for example `{percent}%`.

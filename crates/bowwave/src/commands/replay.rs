@@ -12,7 +12,7 @@ use page::short;
 use sim::replay::{Pace, Replay, Setup, check, json, replay, values};
 use trace::{EXAMPLE, Trace};
 
-use super::output::{check_page, progress_bar, write_page};
+use super::output::{check_page, permissions_of, progress_bar, write_page};
 use super::traces;
 use crate::print;
 
@@ -117,7 +117,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     };
     if let Some(folder) = &args.fio {
         let keeps_times = matches!(args.pace, PaceName::Trace);
-        return fio::export(&traces::read(path)?, folder, keeps_times);
+        return fio::export(&traces::read(path)?, folder, keeps_times, permissions_of(path));
     }
     if let Some(file) = &args.html {
         check_page(file, Some(path))?;
@@ -139,7 +139,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     };
     if let Some(file) = &args.html {
         let about = about(path, &trace, &args);
-        write_page(file, &page::replays(&about, &trace, &replays))?;
+        write_page(file, &page::replays(&about, &trace, &replays), Some(path))?;
     }
     printed?;
     Ok(ExitCode::SUCCESS)

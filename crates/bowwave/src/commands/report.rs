@@ -30,7 +30,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if is_printed {
         print::all(|out| out.write_all(page.as_bytes()))?;
     } else {
-        write_page(&output, &page)?;
+        write_page(&output, &page, Some(&args.trace))?;
     }
     Ok(ExitCode::SUCCESS)
 }

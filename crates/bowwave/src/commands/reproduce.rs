@@ -64,7 +64,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         print::all(|out| summarise(out, &all)).map_err(Into::into)
     };
     if let Some(path) = args.html {
-        write_page(&path, &page::published(&all))?;
+        write_page(&path, &page::published(&all), None)?;
     }
     printed?;
     Ok(ExitCode::SUCCESS)

@@ -183,7 +183,7 @@ fn show(args: &Args, tuning: &Tuning) -> anyhow::Result<()> {
         let shown = curve::shown(tuning);
         let is_picture = page.extension().is_some_and(|ending| ending == "svg");
         let text = if is_picture { page::device_svg(&shown) } else { page::device_curve(&shown) };
-        write_page(page, &text)?;
+        write_page(page, &text, None)?;
     }
     Ok(())
 }

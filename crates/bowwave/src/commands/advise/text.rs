@@ -106,7 +106,6 @@ fn listed(processes: &[String]) -> String {
 fn gain(prediction: &Prediction, advice: &Advice) -> String {
     let Range { least, expected, most } = prediction.saved;
     let takes = time(prediction.seconds.expected);
-    // Others take the same time.
     let times = advice.busy_s / (advice.busy_s - expected).max(1e-9);
     if least > 0.0 {
         format!(

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,10 +15,16 @@ use crate::print;
 /// What the job file is called.
 const JOB_FILE: &str = "job.fio";
 
-pub(super) fn export(trace: &Trace, folder: &Path, keeps_times: bool) -> anyhow::Result<ExitCode> {
+/// Writes it into `folder`, in files of these permissions.
+pub(super) fn export(
+    trace: &Trace,
+    folder: &Path,
+    keeps_times: bool,
+    mode: u32,
+) -> anyhow::Result<ExitCode> {
     let job = Job::of(trace, keeps_times)?;
     make_empty(folder)?;
-    write(&job, folder)
+    write(&job, folder, mode)
         .with_context(|| format!("cannot write the job into {}", folder.display()))?;
     tell(&job, folder);
     Ok(ExitCode::SUCCESS)
@@ -27,6 +34,11 @@ fn make_empty(folder: &Path) -> anyhow::Result<()> {
     let name = folder.display();
     match fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let about =
+                fs::metadata(folder).with_context(|| format!("cannot use {name} as a folder"))?;
+            let is_ours = about.uid() == rustix::process::geteuid().as_raw();
+            let is_safe = is_ours && about.mode() & 0o022 == 0;
+            ensure!(is_safe, "others may change what is in {name}; name a new folder");
             let mut entries =
                 fs::read_dir(folder).with_context(|| format!("cannot use {name} as a folder"))?;
             ensure!(entries.next().is_none(), "{name} is not empty; name a new folder");
@@ -37,13 +49,16 @@ fn make_empty(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// The job file comes last: without it nothing can be started, so no part is taken for the whole.
-fn write(job: &Job, folder: &Path) -> io::Result<()> {
+fn write(job: &Job, folder: &Path, mode: u32) -> io::Result<()> {
+    let create = |name: &str| {
+        File::options().write(true).create_new(true).mode(mode).open(folder.join(name))
+    };
     for (name, log) in job.logs() {
-        let mut file = BufWriter::new(File::create_new(folder.join(name))?);
+        let mut file = BufWriter::new(create(&name)?);
         write!(file, "{log}")?;
         file.into_inner()?.sync_all()?;
     }
-    fs::write(folder.join(JOB_FILE), job.file())
+    create(JOB_FILE)?.write_all(job.file().as_bytes())
 }
 
 fn tell(job: &Job, folder: &Path) {
