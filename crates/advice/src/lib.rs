@@ -71,8 +71,8 @@ pub struct Advice {
     pub needed_bytes: u64,
     /// Of these, bytes that were in memory when the trace was recorded.
     pub cached_bytes: u64,
-    /// Seconds that today's waiting processes take together: those that wait for at least a twentieth of their own
-    /// time, or all if none does. What a remedy saves is compared with these.
+    /// Seconds that today's processes take together: of those that wait for less than a twentieth of their own time,
+    /// only what they wait, unless all do. What a remedy saves is compared with these.
     pub busy_s: f64,
     /// Seconds that all reads waited together when the trace was recorded, if it tells.
     pub traced_s: Option<f64>,
@@ -266,8 +266,10 @@ fn enough_memory(trace: &Trace) -> u64 {
 fn busy_s(today: &Replay, times: f64) -> f64 {
     let outcomes = || today.processes.iter().map(|it| outcome_of(it).with_waiting(times));
     let waits = |it: &Outcome| it.waited_s > 0.0 && it.waited_s >= margin::MATTERS * it.seconds;
-    let busy: f64 = outcomes().filter(waits).map(|it| it.seconds).sum();
-    if busy > 0.0 { busy } else { outcomes().map(|it| it.seconds).sum() }
+    if !outcomes().any(|it| waits(&it)) {
+        return outcomes().map(|it| it.seconds).sum();
+    }
+    outcomes().map(|it| if waits(&it) { it.seconds } else { it.waited_s }).sum()
 }
 
 /// Seconds until the last process ends, with `times` the waiting of each.
@@ -327,18 +329,30 @@ mod tests {
         assert!(beside.today().seconds.expected > 10.0 * 59.0, "all are in the sum");
     }
 
-    #[test]
-    fn each_process_ends_by_its_own_waiting() {
-        let process = |started_s, ended_s, stalled_s| sim::replay::Process {
+    /// A replay of processes: when each started and ended, and how long it waited.
+    fn replay_of(processes: &[(f64, f64, f64)]) -> Replay {
+        let trace = Trace::parse(walk(0).as_bytes()).expect("valid");
+        let replay = replay(&trace, "none", &Setup::default()).expect("it is simulated");
+        let process = |&(started_s, ended_s, stalled_s): &(f64, f64, f64)| Process {
             name: "p".into(),
             started_s,
             ended_s,
             stalled_s,
         };
-        let trace = Trace::parse(walk(0).as_bytes()).expect("valid");
-        let replay = replay(&trace, "none", &Setup::default()).expect("it is simulated");
-        let processes = vec![process(0.0, 10.0, 0.0), process(3.0, 9.0, 4.0)];
-        let replay = Replay { processes, ..replay };
+        Replay { processes: processes.iter().map(process).collect(), ..replay }
+    }
+
+    #[test]
+    fn what_many_that_hardly_wait_could_save_is_no_more_than_all_take() {
+        let busy = (0.0, 3.0, 2.5);
+        let replay = replay_of(&[vec![(0.0, 60.0, 2.0); 40], vec![busy]].concat());
+        assert_eq!(busy_s(&replay, 1.0), 83.0, "2 s of each, and all of the other one");
+        assert_eq!(busy_s(&replay_of(&[(0.0, 60.0, 2.0)]), 1.0), 60.0, "nobody else waits");
+    }
+
+    #[test]
+    fn each_process_ends_by_its_own_waiting() {
+        let replay = replay_of(&[(0.0, 10.0, 0.0), (3.0, 9.0, 4.0)]);
         assert_eq!(
             [0.5, 1.0, 1.25, 2.0].map(|times| ends_s(&replay, times)),
             [10.0, 10.0, 10.0, 13.0]
