@@ -34,6 +34,14 @@ impl DirectReader {
     /// # Errors
     /// If fewer bytes can be read.
     pub fn timed_read(&self, offset: u64, bytes: usize) -> io::Result<f64> {
+        Ok(self.timed_look(offset, bytes)?.0)
+    }
+
+    /// Like [`timed_read`](Self::timed_read). Also returns whether all bytes are zero, as where a file has a hole.
+    ///
+    /// # Errors
+    /// If fewer bytes can be read.
+    pub fn timed_look(&self, offset: u64, bytes: usize) -> io::Result<(f64, bool)> {
         let mut buffer = vec![0u8; bytes + ALIGNMENT];
         let skew = buffer.as_ptr().align_offset(ALIGNMENT);
         let waited_before = waits::own_thread();
@@ -42,6 +50,7 @@ impl DirectReader {
         let seconds = started.elapsed().as_secs_f64();
         let waited_s = (waits::own_thread() - waited_before).beyond_waking_s();
         // Waiting before the clock started counts as well, and may be longer than the read.
-        Ok(if waited_s < seconds { seconds - waited_s } else { seconds })
+        let is_zero = buffer[skew..skew + bytes].iter().all(|byte| *byte == 0);
+        Ok((if waited_s < seconds { seconds - waited_s } else { seconds }, is_zero))
     }
 }

@@ -159,8 +159,9 @@ fn node_of(mount: &Mount, disk: Option<&Disk>, knob: Option<&Knob>) -> Option<So
         return None;
     }
     let by_number = format!("/sys/dev/block/{}", mount.dev);
-    let name = fs::canonicalize(by_number).ok()?.file_name()?.to_owned();
-    let path = Path::new("/dev").join(name);
+    let name = fs::canonicalize(by_number).ok()?.file_name()?.to_string_lossy().into_owned();
+    // Where a node is in a folder of /dev, sysfs has `!` in place of the slash.
+    let path = Path::new("/dev").join(name.replace('!', "/"));
     let bytes = size_of(&path).ok()?;
     Some(Source { path, bytes })
 }

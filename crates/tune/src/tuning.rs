@@ -140,8 +140,8 @@ impl Tuning {
                  and {kb} KiB is what the disk reads in the time of a seek."
             ),
             Reason::Unmeasured => format!(
-                "Throughput grows up to the largest window measured; larger ones took too long to \
-                 measure (--thorough measures more). {kb} KiB is that window or, if larger, the \
+                "Throughput grows up to the largest window measured; for larger ones, the file was too small or \
+                 the time too short (--thorough takes more). {kb} KiB is that window or, if larger, the \
                  current one: this is too little to choose a smaller one."
             ),
             Reason::Faults => format!(

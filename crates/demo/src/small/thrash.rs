@@ -23,8 +23,9 @@ const FILLING_READ_BYTES: u64 = 1 << 20;
 /// One run, or the medians of several.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Figures {
-    /// Bytes that the device delivered beyond the size of the files, as a share of that size.
-    read_again: f64,
+    /// Bytes that the device delivered beyond the size of the files, as a share of that size. `None` where no device
+    /// counts them, as on NFS.
+    read_again: Option<f64>,
     /// Progress of the slowest stream as a share of the fastest stream's.
     least_progress: f64,
     seconds: f64,
@@ -76,7 +77,7 @@ fn run(setup: &Setup<'_>, sizes: &Sizes, tool: Tool) -> Result<Figures, DemoErro
     let bowwave = process.finish()?;
     let needed = streams.total_bytes() as f64;
     Ok(Figures {
-        read_again: read.map_or(f64::NAN, |read| read as f64 / needed - 1.0),
+        read_again: read.map(|read| read as f64 / needed - 1.0),
         least_progress: done.least_progress.unwrap_or(f64::NAN),
         seconds: done.seconds,
         bowwave,
@@ -86,7 +87,7 @@ fn run(setup: &Setup<'_>, sizes: &Sizes, tool: Tool) -> Result<Figures, DemoErro
 fn medians(runs: &[Figures]) -> Figures {
     let over = |figure: fn(&Figures) -> f64| median(runs.iter().map(figure));
     Figures {
-        read_again: over(|run| run.read_again),
+        read_again: linux::median(runs.iter().filter_map(|run| run.read_again)),
         least_progress: over(|run| run.least_progress),
         seconds: over(|run| run.seconds),
         bowwave: runs.last().map(|run| run.bowwave.clone()).unwrap_or_default(),
@@ -107,10 +108,11 @@ fn section(rows: &[(Tool, Figures)]) -> Section {
         "seconds"
     );
     for (tool, figures) in rows {
+        let share = |share: f64| format!("{:.2}%", share * 100.0);
         let _ = writeln!(
             section.text,
-            "{tool:<9}{:>11.2}%{:>18.3}{:>9.1}",
-            figures.read_again * 100.0,
+            "{tool:<9}{:>12}{:>18.3}{:>9.1}",
+            figures.read_again.map_or("-".into(), share),
             figures.least_progress,
             figures.seconds
         );
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn what_was_read_again_is_shown_in_percent() {
         let figures = |read_again| Figures {
-            read_again,
+            read_again: Some(read_again),
             least_progress: 0.97,
             seconds: 44.0,
             bowwave: Value::Null,
@@ -138,5 +140,14 @@ mod tests {
         let section = section(&[(Tool::Stock, medians(&runs)), (Tool::Bowwave, figures(0.002))]);
         assert!(section.text.contains("50.00%") && section.text.contains("0.20%"));
         assert_eq!(section.rows[1]["tool"], "bowwave");
+    }
+
+    #[test]
+    fn where_no_device_counts_nothing_is_said_of_what_was_read_again() {
+        let bowwave = Value::Null;
+        let figures = Figures { read_again: None, least_progress: 0.97, seconds: 44.0, bowwave };
+        let section = section(&[(Tool::Stock, medians(&[figures]))]);
+        assert!(section.text.ends_with("stock               -             0.970     44.0\n"));
+        assert_eq!(section.rows[0]["read_again"], Value::Null);
     }
 }

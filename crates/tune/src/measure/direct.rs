@@ -37,14 +37,14 @@ impl Requests {
         Ok(requests)
     }
 
-    /// Reads the next `bytes`, from the start again at the end. Returns the seconds it took.
-    fn next(&mut self, bytes: u64) -> io::Result<f64> {
+    /// Reads the next `bytes`, from the start again at the end. Returns the seconds it took, and whether all are zero.
+    fn next(&mut self, bytes: u64) -> io::Result<(f64, bool)> {
         if self.at + bytes > self.bytes {
             self.at = 0;
         }
-        let seconds = self.reader.timed_read(self.at, bytes as usize)?;
+        let read = self.reader.timed_look(self.at, bytes as usize)?;
         self.at += bytes;
-        Ok(seconds)
+        Ok(read)
     }
 
     /// Sends requests of `window` bytes for a time of `slice`; `None` if the source is too small or
@@ -62,12 +62,46 @@ impl Requests {
             return Ok(None);
         }
         let began = Instant::now();
-        let (mut requests, mut seconds) = (0, 0.0);
+        let (mut requests, mut zeros, mut seconds) = (0u64, 0u64, 0.0);
         while (requests < LEAST_REQUESTS || began.elapsed() < slice) && !stop.is_wanted() {
-            seconds += self.next(window)?;
+            let (took, is_zero) = self.next(window)?;
+            seconds += took;
             requests += 1;
+            zeros += u64::from(is_zero);
         }
-        let pace = Pace { bytes: requests * window, seconds, zero_share: 0.0 };
+        let zero_share = zeros as f64 / requests.max(1) as f64;
+        let pace = Pace { bytes: requests * window, seconds, zero_share };
         Ok((requests >= LEAST_REQUESTS).then_some(pace))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn holes_of_a_file_are_seen_as_zeros() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = Source { path: folder.path().join("file"), bytes: 1 << 20 };
+        let mut file = File::create(&source.path).expect("ours");
+        file.set_len(source.bytes).expect("it takes no room");
+        let zero_share = || {
+            let mut requests = match Requests::open(&source) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    println!("skipped: the file system of {:?} has no direct I/O", source.path);
+                    return None;
+                }
+                opened => opened.expect("it can be read"),
+            };
+            let pace = requests.pace(64 << 10, Duration::from_millis(1), &Stop::default());
+            Some(pace.expect("it can be read").expect("it is large enough").zero_share)
+        };
+        let Some(of_hole) = zero_share() else { return };
+        assert_eq!(of_hole, 1.0);
+        file.write_all(&[1; 1 << 20]).expect("there is room");
+        assert_eq!(zero_share(), Some(0.0));
     }
 }
