@@ -7,8 +7,9 @@ PROFILE = release
 # Build scripts that call make must not install anything.
 MAKEOVERRIDES =
 unexport DESTDIR PREFIX PROFILE
-# Where cargo builds to.
-TARGET = $(or $(CARGO_TARGET_DIR),target)
+# Where cargo builds to, whatever its own configuration says.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+export CARGO_TARGET_DIR := $(abspath $(TARGET))
 # The shell asks, after setup has installed what was missing: make expands a recipe before it runs the first line.
 FEATURES = $$(scripts/features)
 
@@ -103,7 +104,7 @@ bench-tune: build
 	cargo run --release --locked -p bowwave-tune --example lab-devices -- $(TARGET)/release/bowwave $(or $(RUNS),1)
 
 # Root may have no toolchain: then what a user has built is installed.
-install: $(if $(shell command -v cargo),build)
+install: $(if $(shell PATH='$(PATH)' command -v cargo),build)
 	install -D -m 755 $(TARGET)/$(PROFILE)/bowwave $(BIN)
 	install -d $(sort $(dir $(UNITS))) $(dir $(RULE)) $(DOC)/docs $(DOC)/examples
 	for unit in $(UNITS); do sed 's|/usr/local/|$(PREFIX)/|' etc/$${unit##*/} > $$unit || exit 1; done
