@@ -20,6 +20,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use controller::ids::DeviceNumber;
 use controller::{Completed, Origin};
 use ebpf::observe::PageTables;
 
@@ -140,6 +141,14 @@ impl Lane {
         }
     }
 
+    /// Restores the windows of files on this file system, which is unmounted. Programs may still have some open, as
+    /// after `umount -l`.
+    pub(super) fn restore_windows_of(&self, dev: DeviceNumber) {
+        if self.windows.is_running() {
+            self.windows.submit(WindowJob::RestoreOf(dev));
+        }
+    }
+
     /// Restores the windows on this device, as far as possible by `until`, and then sends `done`.
     pub(super) fn restore_windows(&self, until: Instant, done: &Sender<()>) {
         if self.windows.is_running() {
@@ -213,6 +222,8 @@ impl Worker for LaneWorker {
 /// A job for the thread that changes windows.
 pub(super) enum WindowJob {
     Set(WindowChange, Arc<Volume>),
+    /// Restore the windows of files on that file system.
+    RestoreOf(DeviceNumber),
     /// Restore all windows until that time, then send.
     RestoreAll(Instant, Sender<()>),
 }
@@ -223,13 +234,17 @@ impl Worker for Windows {
     fn refused(job: &WindowJob) -> Option<Completed> {
         match job {
             WindowJob::Set(change, _) => Some(change.refused()),
-            WindowJob::RestoreAll(..) => None,
+            WindowJob::RestoreOf(_) | WindowJob::RestoreAll(..) => None,
         }
     }
 
     fn run(&mut self, job: WindowJob) -> Option<Completed> {
         match job {
             WindowJob::Set(change, volume) => Some(self.set(&change, &volume)),
+            WindowJob::RestoreOf(dev) => {
+                self.restore_of(dev);
+                None
+            }
             WindowJob::RestoreAll(until, done) => {
                 self.restore_all(until);
                 let _ = done.send(());

@@ -134,8 +134,11 @@ impl Executor {
 
     /// Removes a file system, and its lane if no other file system is left on the device.
     pub(crate) fn remove(&mut self, dev: DeviceNumber) {
+        if let Some((lane, _)) = self.lane_of(self.volumes.get(&dev)) {
+            lane.restore_windows_of(dev);
+        }
         self.volumes.remove(&dev);
-        // Threads of a lane that goes finish their jobs and end.
+        // Threads of a lane that goes finish their jobs, restore all windows and end.
         self.lanes.retain(|id, _| self.volumes.values().any(|volume| volume.backing == *id));
     }
 

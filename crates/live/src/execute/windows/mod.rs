@@ -30,7 +30,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
-use controller::ids::{FileRef, Target, Ticket};
+use controller::ids::{DeviceNumber, FileRef, Target, Ticket};
 use controller::{Completed, WindowOutcome, WindowSetting};
 use linux::handles::closes_at_once;
 use linux::knob::Knob;
@@ -348,6 +348,18 @@ impl Windows {
         answers
     }
 
+    /// Restores the windows of files on a file system. Those that this does not reach stay until bowwave ends.
+    pub(super) fn restore_of(&mut self, dev: DeviceNumber) {
+        let ledger = self.journal.lock();
+        let is_there = |id: EntryId| ledger.get(id).is_some_and(|it| it.file_ref().file.dev == dev);
+        let there: Vec<Target> =
+            self.set.iter().filter(|(_, it)| is_there(it.id)).map(|(target, _)| *target).collect();
+        drop(ledger);
+        for target in there {
+            let _ = self.restore(target);
+        }
+    }
+
     /// Restores all windows that it has set, until `until`: first those whose processes answer at once, then the
     /// others. The rest stays in the ledger.
     pub(super) fn restore_all(&mut self, until: Instant) {
@@ -405,7 +417,6 @@ mod tests {
 
     use controller::ids::{BackingId, FileKey};
     use linux::mounts::Mount;
-    use readahead::DeviceNumber;
 
     use super::*;
     use crate::pieces::PieceLimit;
@@ -489,6 +500,29 @@ mod tests {
         assert_eq!(outcome_for_closed(target), WindowOutcome::Failed, "it is to be restored");
         let unchanged = Target::Recovered(2);
         assert_eq!(outcome_for_closed(unchanged), WindowOutcome::Own, "nothing was changed");
+    }
+
+    #[test]
+    fn windows_on_an_unmounted_file_system_are_restored_and_no_others() {
+        let (state, own) = (tempfile::tempdir().expect("a folder"), std::process::id());
+        let left = [1, 2].map(|minor| {
+            format!(
+                "{{\"tgid\":{own},\"number\":3,\"started\":1,\"major\":7,\"minor\":{minor},\
+                 \"ino\":9,\"knob\":\"/none\",\"kb_before\":128}}\n"
+            )
+        });
+        std::fs::write(ledger::own_ledger(state.path()), left.concat()).expect("written");
+        let journal = Journal::open(state.path());
+        let mut windows = Windows::new(journal.clone(), hanging_for(&[0]));
+        let orphans = journal.lock().claim_orphans(Holder::Thread);
+        let changed = |(id, file): &(EntryId, FileKey)| {
+            (Target::Recovered(*id), (Changed { id: *id, pages: None }, file.dev.minor))
+        };
+        let minors: HashMap<Target, (Changed, u32)> = orphans.iter().map(changed).collect();
+        windows.set.extend(minors.iter().map(|(target, (changed, _))| (*target, *changed)));
+        windows.restore_of(DeviceNumber { major: 7, minor: 1 });
+        let left: Vec<u32> = windows.set.keys().map(|target| minors[target].1).collect();
+        assert_eq!(left, [2]);
     }
 
     #[test]
