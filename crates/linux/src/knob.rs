@@ -8,22 +8,19 @@
 //!
 //! If the number is none of those set here, somebody else has set it since, so it stays.
 //!
-//! All journals are in one folder, whatever the state folder of a run, since all runs change the same numbers. Only
-//! root can open them: anybody who can open a file can lock it.
+//! All journals are in one folder, whatever the state folder of a run, since all runs change the same numbers.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use readahead::PAGE_BYTES;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::{failpoint, process};
+use crate::{failpoint, lock, process};
 
 /// Where journals are kept; empty again after a boot.
 pub const JOURNALS: &str = "/run/bowwave/knobs";
@@ -220,7 +217,7 @@ impl Borrowed {
         let no_journal = |error| KnobError::NoJournal { folder: folder.to_owned(), error };
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(no_journal)?;
         let mut path = knob.journal(folder);
-        let mut locked = lock(&path);
+        let mut locked = lock::take(&path);
         let is_taken = |locked: &io::Result<File>| {
             locked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
         };
@@ -228,7 +225,7 @@ impl Borrowed {
             let holder = Noted::read(&path).map(|noted| noted.entry.pid);
             if holder.is_some_and(process::is_ancestor) {
                 path.set_extension(WITHIN);
-                locked = lock(&path);
+                locked = lock::take(&path);
             }
             if is_taken(&locked) {
                 let pid = holder.map_or("?".into(), |pid| pid.to_string());
@@ -314,7 +311,7 @@ fn write_line(mut file: impl Write, line: &impl Serialize) -> io::Result<()> {
 
 /// The knobs that killed runs left changed, each with its former value in KiB.
 pub fn left() -> Vec<(Knob, u64)> {
-    let free = journals(Path::new(JOURNALS)).filter(|journal| !is_at_work(journal));
+    let free = journals(Path::new(JOURNALS)).filter(|journal| !lock::is_taken(journal));
     let mut free: Vec<PathBuf> = free.collect();
     // Of a knob that was borrowed twice, the first journal tells the former value.
     let second: Vec<PathBuf> = free.iter().filter_map(|journal| within(journal)).collect();
@@ -325,19 +322,6 @@ pub fn left() -> Vec<(Knob, u64)> {
 fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
 }
-
-/// Whether somebody holds the journal.
-fn is_at_work(journal: &Path) -> bool {
-    File::open(journal).is_ok_and(|file| !try_share(&file))
-}
-
-/// Shares the journal's lock with others who look at it. Returns `false` if somebody holds the journal.
-fn try_share(journal: &File) -> bool {
-    flock(journal, FlockOperation::NonBlockingLockShared).is_ok()
-}
-
-/// How often to wait for somebody who looks at a journal.
-const MOST_LOOKS: u32 = 1000;
 
 /// Restores the windows that killed runs have left changed. Returns each knob with its KiB.
 pub fn recover() -> Vec<(Knob, u64)> {
@@ -365,8 +349,8 @@ fn put_back_within(journal: &Path) {
 }
 
 fn put_back(journal: &Path) -> Option<(Knob, u64)> {
-    let _lock = lock(journal).ok()?;
-    if within(journal).is_some_and(|within| is_at_work(&within)) {
+    let _lock = lock::take(journal).ok()?;
+    if within(journal).is_some_and(|within| lock::is_taken(&within)) {
         // Whoever has borrowed it last puts it back first.
         return None;
     }
@@ -377,32 +361,6 @@ fn put_back(journal: &Path) -> Option<(Knob, u64)> {
     // Also remove a journal that is damaged, of a device that is gone, or with a number that somebody has set since.
     let _ = fs::remove_file(journal);
     left
-}
-
-/// The journal, locked, and still the one of that name.
-fn lock(journal: &Path) -> io::Result<File> {
-    let mut looks = 0;
-    loop {
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(journal)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) if looks < MOST_LOOKS && try_share(&file) => {
-                looks += 1;
-                std::thread::yield_now();
-                continue;
-            }
-            Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
-            Err(error) => return Err(error.into()),
-        }
-        // The previous holder may have removed it.
-        if fs::metadata(journal)
-            .is_ok_and(|now| file.metadata().is_ok_and(|f| f.ino() == now.ino()))
-        {
-            return Ok(file);
-        }
-    }
 }
 
 #[cfg(any(test, fuzzing))]
@@ -471,7 +429,7 @@ mod tests {
         let second = within(&first).expect("a journal of its own");
         assert_eq!(within(&second), None, "there is no third");
         fs::write(&first, "damaged").expect("written");
-        let held = lock(&second).expect("it is free");
+        let held = lock::take(&second).expect("it is free");
         assert_eq!(put_back(&first), None);
         assert!(first.exists());
         drop(held);
@@ -539,9 +497,9 @@ mod tests {
     fn a_journal_in_use_is_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = folder.path().join("x.json");
-        let held = lock(&journal).expect("it is free");
+        let held = lock::take(&journal).expect("it is free");
         assert_eq!(recover_in(folder.path()), []);
-        assert!(is_at_work(&journal));
+        assert!(lock::is_taken(&journal));
         assert!(journal.exists(), "somebody measures with it");
         drop(held);
         recover_in(folder.path());

@@ -6,7 +6,7 @@
 //! | files that others read | [`directories`], [`handles`], [`descriptors`], [`sys`] (which pages are cached; read them, drop them) |
 //! | processes | [`acting_as`], [`process`], [`owner`], [`program`], [`io_priority`], [`daemons`], [`privilege`], [`signals`], [`waits`] (for a processor), [`limited`] (work that may never end) |
 //! | memory | [`meminfo`], [`cgroup`], [`psi`] |
-//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`private`] (only this user can read or change them), [`small`], [`table`] |
+//! | bowwave's own files | [`state`], [`whole`] (a crash leaves the old file or the new one), [`lock`] (who works with it), [`private`] (only this user can read or change them), [`small`], [`table`] |
 //! | tests | [`failpoint`] (steps at which a process kills or stops itself) |
 //! | what users are told | [`stderr`], [`shell`] (paths in suggested commands) |
 //! | figures | [`median()`], [`provenance`] (kernel and date) |
@@ -25,6 +25,7 @@ pub mod identity;
 pub mod io_priority;
 pub mod knob;
 pub mod limited;
+pub mod lock;
 mod median;
 pub mod meminfo;
 pub mod mount_points;

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use crate::lock;
+
 /// Creates `folder` and checks that files can be written there. Leaves nothing else behind, and no
 /// folder if they cannot.
 ///
@@ -78,6 +80,20 @@ pub fn write_as(path: &Path, text: impl AsRef<[u8]>, mode: u32) -> io::Result<()
 /// As [`write`].
 pub fn write_durably(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     replace(path, text.as_ref(), PLAIN, File::sync_all)
+}
+
+/// Like [`write`], for whoever has [taken](lock::take) the old file. Also takes the new one, before it replaces
+/// the old one, so that nobody can take either in between.
+///
+/// # Errors
+/// As [`write`], or if `path` is no regular file.
+pub fn write_locked(path: &Path, text: impl AsRef<[u8]>) -> io::Result<File> {
+    let mut taken = None;
+    replace(path, text.as_ref(), lock::MODE, |draft| {
+        taken = Some(lock::take_new(draft)?);
+        Ok(())
+    })?;
+    taken.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 /// Removes the drafts that killed processes left next to `path`.

@@ -4,6 +4,9 @@
 //! unmounted. The list is also in a file, one JSON line per entry, for the next start after a kill. An entry is removed
 //! only after its window was restored.
 //!
+//! A process keeps its file [locked](linux::lock), so that no other one takes it over while it lives. A file that is
+//! free was left by a process that was killed, whoever has its number now.
+//!
 //! ```text
 //!   record --> Thread --restored--> remove
 //!                |  ^
@@ -14,8 +17,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use readahead::{DeviceNumber, FileKey, FileRef, PAGE_BYTES};
@@ -36,23 +39,16 @@ pub(super) fn own_ledger(state: &Path) -> PathBuf {
     state.join(format!("{PREFIX}-{}{SUFFIX}", std::process::id()))
 }
 
-/// The ledgers in `state` whose process has ended without restoring its windows. Of one that was killed while it wrote
-/// its first entry, only a draft may be there.
-pub(super) fn orphaned_ledgers(state: &Path) -> BTreeSet<PathBuf> {
+/// The ledgers in `state`. Of one whose process was killed while it wrote it, only a draft may be there.
+pub(super) fn all_ledgers(state: &Path) -> BTreeSet<PathBuf> {
     let files = fs::read_dir(state).into_iter().flatten().flatten();
-    let orphaned = files.filter_map(|file| {
+    let ledgers = files.filter_map(|file| {
         let name = file.file_name().to_string_lossy().into_owned();
         let name = linux::whole::final_name(&name);
-        let keeper = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
-        (!is_bowwave(keeper.trim_start_matches('-'))).then(|| state.join(name))
+        let is_ledger = name.starts_with(PREFIX) && name.ends_with(SUFFIX);
+        is_ledger.then(|| state.join(name))
     });
-    orphaned.collect()
-}
-
-/// Whether this process is a bowwave: its number may have gone to another program.
-fn is_bowwave(pid: &str) -> bool {
-    let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-    pid.parse::<u32>().is_ok() && name(pid).is_some_and(|comm| Some(comm) == name("self"))
+    ledgers.collect()
 }
 
 /// An open file whose window bowwave has set.
@@ -147,6 +143,7 @@ struct Entry {
 /// one may still restore their windows.
 pub(super) struct Ledger {
     path: PathBuf,
+    /// Locked, from the first entry on.
     file: Option<File>,
     entries: BTreeMap<EntryId, Entry>,
     last_id: EntryId,
@@ -158,7 +155,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Opens a ledger, with the entries in its file.
+    /// Opens a ledger, with the entries that an earlier process with this id has left in its file.
     pub(super) fn open(path: PathBuf) -> Self {
         let mut ledger = Ledger {
             path,
@@ -169,16 +166,40 @@ impl Ledger {
             is_stale: false,
             scanned_at: 0,
         };
-        ledger.read(&ledger.path.clone());
+        // Another process that takes it over restores those entries.
+        if ledger.path.exists() && ledger.locked_file().is_ok() {
+            ledger.read(&ledger.path.clone());
+        }
         ledger
     }
 
-    /// Takes over the entries of an orphaned ledger, and removes its file once they are written here.
+    /// Takes over the entries of another ledger, unless its process lives. Removes its file once they are written here.
     pub(super) fn adopt(&mut self, other: &Path) {
+        if other == self.path {
+            return;
+        }
+        let Ok(_lock) = linux::lock::take(other) else { return };
         self.read(other);
         if self.rewrite().is_ok() {
             let _ = fs::remove_file(other);
         }
+    }
+
+    /// The file of this process.
+    ///
+    /// # Errors
+    /// If it cannot be created, or another process is taking over what was left in it.
+    fn locked_file(&mut self) -> io::Result<&File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                if let Some(folder) = self.path.parent() {
+                    fs::create_dir_all(folder)?;
+                }
+                linux::lock::take(&self.path)?
+            }
+        };
+        Ok(self.file.insert(file))
     }
 
     fn read(&mut self, path: &Path) {
@@ -277,21 +298,11 @@ impl Ledger {
     fn append(&mut self, window: &WindowOverride) -> io::Result<()> {
         let mut line = serde_json::to_string(window)?;
         line.push('\n');
-        if self.file.is_none() {
-            if let Some(folder) = self.path.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            let mut options = File::options();
-            // For root only: it shows what others read.
-            options.create(true).append(true).mode(0o600);
-            self.file = Some(options.open(&self.path)?);
-        }
-        if let Some(file) = &mut self.file {
-            let bytes_before = file.metadata()?.len();
-            // If the disk is full, do not leave half a line, to which the next one would be joined.
-            file.write_all(line.as_bytes()).inspect_err(|_| drop(file.set_len(bytes_before)))?;
-        }
-        Ok(())
+        let file = self.locked_file()?;
+        let bytes_before = file.metadata()?.len();
+        // If the disk is full, do not leave half a line, to which the next one would be joined.
+        file.write_all_at(line.as_bytes(), bytes_before)
+            .inspect_err(|_| drop(file.set_len(bytes_before)))
     }
 
     pub(super) fn remove(&mut self, id: EntryId) {
@@ -328,19 +339,23 @@ impl Ledger {
     }
 
     fn rewrite(&mut self) -> io::Result<()> {
-        self.file = None;
         if self.entries.is_empty() {
-            match fs::remove_file(&self.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => self.is_stale = false,
+            // Without the lock, a file of that name is not this process's.
+            if self.file.is_some() {
+                match fs::remove_file(&self.path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => self.file = None,
+                }
             }
+            self.is_stale = false;
             return Ok(());
         }
         let windows = self.entries.values().map(|entry| &entry.window);
         let lines = windows.filter_map(|window| serde_json::to_string(window).ok());
         let text: String = lines.map(|line| line + "\n").collect();
+        self.locked_file()?;
         // Replace the file in one step, so that a kill leaves either the old list or the new one.
-        linux::whole::write(&self.path, text)?;
+        self.file = Some(linux::whole::write_locked(&self.path, text)?);
         self.is_stale = false;
         Ok(())
     }
@@ -348,6 +363,8 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn given(ino: u64) -> WindowOverride {
@@ -361,7 +378,7 @@ mod tests {
 
     /// The entries in the file at `path`.
     fn listed(path: &Path) -> Vec<WindowOverride> {
-        Ledger::open(path.into()).entries.into_values().map(|entry| entry.window).collect()
+        entries(&fs::read(path).unwrap_or_default()).collect()
     }
 
     #[test]
@@ -379,12 +396,65 @@ mod tests {
         for name in names {
             fs::write(state.path().join(name), "{").expect("written");
         }
-        let orphaned = orphaned_ledgers(state.path());
-        assert_eq!(orphaned, BTreeSet::from([state.path().join("given-windows-0.jsonl")]));
+        let ledgers = all_ledgers(state.path());
+        assert_eq!(ledgers, BTreeSet::from([state.path().join("given-windows-0.jsonl")]));
         let mut ledger = Ledger::open(own_ledger(state.path()));
-        orphaned.iter().for_each(|path| ledger.adopt(path));
+        ledgers.iter().for_each(|path| ledger.adopt(path));
         let is_there = names.map(|name| state.path().join(name).exists());
         assert_eq!(is_there, [false, true, true]);
+    }
+
+    #[test]
+    fn a_ledger_is_left_alone_while_its_process_lives_whatever_has_its_number() {
+        let state = tempfile::tempdir().expect("a folder");
+        // No bowwave.
+        let path = state.path().join("given-windows-1.jsonl");
+        let mut living = Ledger::open(path.clone());
+        let (first, _) = living.record(None, given(1)).expect("written");
+        let mut ledger = Ledger::open(own_ledger(state.path()));
+        let mut recover = || {
+            all_ledgers(state.path()).iter().for_each(|path| ledger.adopt(path));
+            ledger.len()
+        };
+        assert_eq!((recover(), listed(&path)), (0, vec![given(1)]));
+        living.record(None, given(2)).expect("written");
+        living.remove(first);
+        living.write_down();
+        assert_eq!((recover(), listed(&path)), (0, vec![given(2)]), "its file is another one now");
+        living.record(None, given(3)).expect("written");
+        assert_eq!((recover(), listed(&path)), (0, vec![given(2), given(3)]));
+        let mode = fs::metadata(&path).expect("it is there").mode();
+        assert_eq!(mode & 0o777, 0o600, "only root can lock it, and see what others read");
+        drop(living);
+        assert_eq!((recover(), path.exists()), (2, false));
+    }
+
+    #[test]
+    fn a_ledger_that_an_older_version_has_left_is_taken_over_whatever_has_its_number() {
+        let state = tempfile::tempdir().expect("a folder");
+        // A process of this program's name.
+        let own = own_ledger(state.path());
+        let names = [own.clone(), state.path().join("given-windows.jsonl")];
+        for (path, ino) in names.iter().zip(1..) {
+            let line = serde_json::to_string(&given(ino)).expect("JSON");
+            fs::write(path, line + "\n").expect("written");
+        }
+        let path = state.path().join("given-windows-1.jsonl");
+        let mut ledger = Ledger::open(path.clone());
+        all_ledgers(state.path()).iter().for_each(|path| ledger.adopt(path));
+        assert_eq!(listed(&path), [given(1), given(2)]);
+        assert_eq!(all_ledgers(state.path()), BTreeSet::from([path]));
+    }
+
+    #[test]
+    fn a_process_that_was_given_the_number_of_a_killed_one_continues_its_ledger() {
+        let state = tempfile::tempdir().expect("a folder");
+        let path = own_ledger(state.path());
+        Ledger::open(path.clone()).record(None, given(1)).expect("written");
+        let mut ledger = Ledger::open(path.clone());
+        ledger.adopt(&path);
+        ledger.record(None, given(2)).expect("written");
+        assert_eq!((ledger.len(), listed(&path)), (2, vec![given(1), given(2)]));
     }
 
     #[test]

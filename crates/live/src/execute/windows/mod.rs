@@ -72,7 +72,7 @@ impl Journal {
         // Device windows first: restoring an open file's window may copy them.
         linux::knob::recover();
         let mut ledger = self.lock();
-        for path in ledger::orphaned_ledgers(state) {
+        for path in ledger::all_ledgers(state) {
             ledger.adopt(&path);
         }
     }
