@@ -123,9 +123,15 @@ impl Bench {
 
     /// Restores what a daemon has left.
     fn recover(&self) {
+        assert_eq!(self.recovered(), (String::new(), Some(0)));
+    }
+
+    /// What it says while it restores that, and its exit status.
+    fn recovered(&self) -> (String, Option<i32>) {
         let mut recover = Command::new(BOWWAVE);
         recover.args(["daemon", "--recover", "--state"]).arg(self.state.path());
-        assert!(recover.status().expect("it ran").success());
+        let output = recover.output().expect("it ran");
+        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
     }
 }
 
@@ -254,6 +260,8 @@ fn whose_program_hangs_at_the_end_keeps_nobody_elses_window() {
     daemon.end();
     assert!(!bench.is_noted(&victim), "it was given back first");
     bench.is_as_before(&victim, requests);
+    let (said, code) = bench.recovered();
+    assert!(said.contains("open files keep the window") && code == Some(1), "{code:?}: {said}");
     drop(strangers);
     bench.recover();
     assert_eq!(bench.noted(), [] as [u64; 0]);

@@ -324,7 +324,7 @@ fn the_next_version_does_not_measure_a_disk_again() {
 }
 
 #[test]
-fn recovery_is_refused_beside_a_daemon_and_does_no_harm_otherwise() {
+fn recovery_is_refused_beside_a_daemon_and_says_what_stays_changed() {
     if !rustix::process::geteuid().is_root() {
         return skipped("needs root").unwrap_or_default();
     }
@@ -334,6 +334,14 @@ fn recovery_is_refused_beside_a_daemon_and_does_no_harm_otherwise() {
         command.args(["daemon", "--recover", "--state"]).arg(folder.path());
         command.output().expect("it ran")
     };
+    assert!(recover().status.success());
+    let ledger = folder.path().join("given-windows-1.jsonl");
+    fs::create_dir(&ledger).expect("what cannot be read as a list of open files");
+    let failed = recover();
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(said.contains(&*ledger.to_string_lossy()) && said.contains("cannot be read"), "{said}");
+    assert_eq!((failed.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    fs::remove_dir(&ledger).expect("ours");
     assert!(recover().status.success());
     let _lock = linux::state::DaemonLock::take(folder.path()).expect("it is free");
     let beside = recover();

@@ -58,6 +58,30 @@ pub enum KnobError {
         /// The file.
         knob: PathBuf,
     },
+    /// A killed bowwave has left it changed, and it cannot be put back now.
+    #[error(
+        "a killed bowwave has changed {knob}, and it cannot be put back to {kb} KiB: {error}; \
+         write {kb} into it as root"
+    )]
+    Unrestored {
+        /// The file.
+        knob: PathBuf,
+        /// Its former value in KiB.
+        kb: u64,
+        /// Why.
+        error: io::Error,
+    },
+    /// Nobody can tell what a killed bowwave has left changed.
+    #[error(
+        "a killed bowwave may have left a window changed, but its journal {journal} cannot be \
+         read: {error}; make it readable and run `bowwave daemon --recover` as root"
+    )]
+    UnreadJournal {
+        /// The journal, which is named after the knob, or the folder of all.
+        journal: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The journal cannot be written, so nothing was changed.
     #[error("cannot keep a journal in {folder}, so no window is changed: {error}")]
     NoJournal {
@@ -105,8 +129,11 @@ impl Knob {
     /// # Errors
     /// [`KnobError::Unusable`], without root for example.
     pub fn set(&self, kb: u64) -> Result<(), KnobError> {
-        let unusable = |error| KnobError::Unusable { knob: self.0.clone(), error };
-        fs::write(&self.0, kb.to_string()).map_err(unusable)
+        self.write(kb).map_err(|error| KnobError::Unusable { knob: self.0.clone(), error })
+    }
+
+    fn write(&self, kb: u64) -> io::Result<()> {
+        fs::write(&self.0, kb.to_string())
     }
 
     /// Sets the window if it is still `expected` KiB. Returns whether it was. The kernel cannot do both at once: if
@@ -156,14 +183,18 @@ struct Noted {
 }
 
 impl Noted {
-    /// `None` if the first line is damaged. A line that is cut off was written just before a kill, so its number was
-    /// never set.
-    fn read(journal: &Path) -> Option<Noted> {
-        let mut text = String::new();
-        File::open(journal).ok()?.take(1 << 20).read_to_string(&mut text).ok()?;
-        Noted::parse(&text)
+    /// `None` if there is no journal, or as [`parse`](Self::parse) says.
+    fn read(journal: &Path) -> io::Result<Option<Noted>> {
+        let mut bytes = Vec::new();
+        match File::open(journal) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?.take(1 << 20).read_to_end(&mut bytes)?,
+        };
+        Ok(Noted::parse(&String::from_utf8_lossy(&bytes)))
     }
 
+    /// `None` if the first line is damaged. A line that is cut off was written just before a kill, so its number was
+    /// never set.
     fn parse(text: &str) -> Option<Noted> {
         let mut lines = text.lines();
         let entry = serde_json::from_str(lines.next()?).ok()?;
@@ -178,10 +209,18 @@ impl Noted {
     }
 
     /// The knob and its former value in KiB, if it still has a value that was set here.
-    fn left(&self) -> Option<(Knob, u64)> {
-        let knob = self.knob()?;
-        let now = knob.kb().ok()?;
-        self.set.iter().any(|kb| is_same_window(*kb, now)).then_some((knob, self.entry.kb))
+    fn left(&self) -> Result<Option<(Knob, u64)>, KnobError> {
+        let Some(knob) = self.knob() else { return Ok(None) };
+        let kb = self.entry.kb;
+        match knob.kb() {
+            Ok(now) => {
+                let is_set_here = self.set.iter().any(|kb| is_same_window(*kb, now));
+                Ok(is_set_here.then_some((knob, kb)))
+            }
+            // The device is gone.
+            Err(_) if !knob.0.exists() => Ok(None),
+            Err(error) => Err(KnobError::Unrestored { knob: knob.0, kb, error }),
+        }
     }
 }
 
@@ -222,7 +261,7 @@ impl Borrowed {
             locked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
         };
         if is_taken(&locked) {
-            let holder = Noted::read(&path).map(|noted| noted.entry.pid);
+            let holder = Noted::read(&path).ok().flatten().map(|noted| noted.entry.pid);
             if holder.is_some_and(process::is_ancestor) {
                 path.set_extension(WITHIN);
                 locked = lock::take(&path);
@@ -234,11 +273,10 @@ impl Borrowed {
         }
         let mut journal = locked.map_err(no_journal)?;
         // A child of a killed run may have left its own value on top of that.
-        put_back_within(&path);
+        put_back_within(&path)?;
         failpoint::reach("knob-locked");
         // A killed run may have left its own value. Restore the value from before.
-        let left = Noted::read(&path).and_then(|noted| noted.left());
-        if let Some((_, kb)) = left.filter(|(left, _)| *left == knob) {
+        if let Some((_, kb)) = left_in(&path)?.filter(|(left, _)| *left == knob) {
             knob.set(kb)?;
         }
         let unusable = |error| KnobError::Unusable { knob: knob.0.clone(), error };
@@ -287,7 +325,11 @@ impl Borrowed {
 impl Drop for Borrowed {
     fn drop(&mut self) {
         // A child that was killed may have left its own value.
-        put_back_within(&self.path);
+        if let Err(error) = put_back_within(&self.path) {
+            // Keep the journal.
+            crate::stderr::note(error);
+            return;
+        }
         let set = *self.set.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(Err(error)) = set.map(|kb| self.knob.replace(kb, self.kb))
             && self.knob.0.exists()
@@ -311,28 +353,57 @@ fn write_line(mut file: impl Write, line: &impl Serialize) -> io::Result<()> {
 
 /// The knobs that killed runs left changed, each with its former value in KiB.
 pub fn left() -> Vec<(Knob, u64)> {
-    let free = journals(Path::new(JOURNALS)).filter(|journal| !lock::is_taken(journal));
-    let mut free: Vec<PathBuf> = free.collect();
+    let mut free = journals(Path::new(JOURNALS)).unwrap_or_default();
+    free.retain(|journal| !lock::is_taken(journal));
     // Of a knob that was borrowed twice, the first journal tells the former value.
     let second: Vec<PathBuf> = free.iter().filter_map(|journal| within(journal)).collect();
     free.retain(|journal| !second.contains(journal));
-    free.iter().filter_map(|journal| Noted::read(journal)?.left()).collect()
+    free.iter().filter_map(|journal| left_in(journal).ok().flatten()).collect()
 }
 
-fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
+/// The knob that this journal says was left changed, with its former value in KiB.
+fn left_in(journal: &Path) -> Result<Option<(Knob, u64)>, KnobError> {
+    let unread = |error| KnobError::UnreadJournal { journal: journal.to_owned(), error };
+    Noted::read(journal).map_err(unread)?.map_or(Ok(None), |noted| noted.left())
 }
 
-/// Restores the windows that killed runs have left changed. Returns each knob with its KiB.
-pub fn recover() -> Vec<(Knob, u64)> {
+/// What [`recover`] has done.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    /// The knobs that were put back, each with its KiB.
+    pub restored: Vec<(Knob, u64)>,
+    /// Why others may stay changed.
+    pub failed: Vec<KnobError>,
+}
+
+/// Restores the windows that killed runs have left changed. Those of living runs stay.
+pub fn recover() -> Recovery {
     recover_in(Path::new(JOURNALS))
 }
 
-fn recover_in(folder: &Path) -> Vec<(Knob, u64)> {
-    let mut journals: Vec<_> = journals(folder).collect();
+fn recover_in(folder: &Path) -> Recovery {
+    let mut recovery = Recovery::default();
+    let mut journals = journals(folder).unwrap_or_else(|error| {
+        let journal = folder.to_owned();
+        recovery.failed.push(KnobError::UnreadJournal { journal, error });
+        Vec::new()
+    });
     // What was borrowed last is put back first.
     journals.sort_by_key(|journal| journal.extension() != Some(OsStr::new(WITHIN)));
-    journals.iter().filter_map(|journal| put_back(journal)).collect()
+    for journal in journals {
+        match put_back(&journal) {
+            Ok(restored) => recovery.restored.extend(restored),
+            Err(error) => recovery.failed.push(error),
+        }
+    }
+    recovery
+}
+
+fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.map(|entry| Ok(entry?.path())).collect(),
+    }
 }
 
 /// The journal of somebody who borrows the same knob within that of `journal`; `None` if that is such a journal itself.
@@ -342,25 +413,36 @@ fn within(journal: &Path) -> Option<PathBuf> {
 }
 
 /// Puts back what somebody has left who had borrowed the same knob within that of `journal`.
-fn put_back_within(journal: &Path) {
-    if let Some(within) = within(journal).filter(|within| within.exists()) {
-        put_back(&within);
+fn put_back_within(journal: &Path) -> Result<(), KnobError> {
+    match within(journal).filter(|within| within.exists()) {
+        Some(within) => put_back(&within).map(drop),
+        None => Ok(()),
     }
 }
 
-fn put_back(journal: &Path) -> Option<(Knob, u64)> {
-    let _lock = lock::take(journal).ok()?;
-    if within(journal).is_some_and(|within| lock::is_taken(&within)) {
+/// Puts the knob of a journal back, unless a living run holds that. Returns the knob with its KiB if it was changed.
+fn put_back(journal: &Path) -> Result<Option<(Knob, u64)>, KnobError> {
+    let _lock = match lock::take(journal) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        Err(error) => {
+            return Err(KnobError::UnreadJournal { journal: journal.to_owned(), error });
+        }
+    };
+    if within(journal).is_some_and(|within| within.exists()) {
         // Whoever has borrowed it last puts it back first.
-        return None;
+        return Ok(None);
     }
-    let left = Noted::read(journal).and_then(|noted| noted.left());
-    if let Some((knob, kb)) = &left {
-        knob.set(*kb).ok()?;
+    let left = left_in(journal)?;
+    if let Some((knob, kb)) = &left
+        && let Err(error) = knob.write(*kb)
+        && knob.0.exists()
+    {
+        return Err(KnobError::Unrestored { knob: knob.0.clone(), kb: *kb, error });
     }
     // Also remove a journal that is damaged, of a device that is gone, or with a number that somebody has set since.
     let _ = fs::remove_file(journal);
-    left
+    Ok(left)
 }
 
 #[cfg(any(test, fuzzing))]
@@ -373,9 +455,11 @@ pub(crate) fn read_any(journal: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::chown;
     use std::sync::MutexGuard;
 
     use super::*;
+    use crate::acting_as::NOBODY;
 
     /// Some knob of this machine, for one test at a time.
     fn some_knob() -> Option<(Knob, MutexGuard<'static, ()>)> {
@@ -397,9 +481,68 @@ mod tests {
         let journal = folder.path().join("x.json");
         for text in ["", "{", "{\"knob\":\"/etc/passwd\",\"ino\":1,\"kb\":0,\"pid\":1}"] {
             fs::write(&journal, text).expect("written");
-            assert_eq!(recover_in(folder.path()), []);
+            recovers(folder.path(), &[]);
             assert!(!journal.exists());
         }
+    }
+
+    /// Recovers in this folder, without a failure, and restores just these.
+    fn recovers(folder: &Path, restored: &[(Knob, u64)]) {
+        let recovery = recover_in(folder);
+        assert_eq!(recovery.restored, restored);
+        assert!(recovery.failed.is_empty(), "{:?}", recovery.failed);
+    }
+
+    /// Why knobs stay changed after a recovery in this folder.
+    fn failures(folder: &Path) -> Vec<String> {
+        recover_in(folder).failed.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_read_is_told_and_hides_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [odd, damaged] = ["a.json", "b.json"].map(|name| folder.path().join(name));
+        fs::create_dir(&odd).expect("made");
+        fs::write(&damaged, "{").expect("written");
+        let told = failures(folder.path());
+        assert_eq!(told.len(), 1, "{told:?}");
+        let words = [&*odd.to_string_lossy(), "Is a directory", "bowwave daemon --recover"];
+        assert!(words.iter().all(|word| told[0].contains(word)), "{told:?}");
+        assert!(odd.exists() && !damaged.exists());
+        let told = failures(&damaged.join("none"));
+        assert_eq!(told, [""; 0], "there are no journals before the first one");
+        fs::write(&damaged, "no folder").expect("written");
+        let told = failures(&damaged);
+        assert!(told.len() == 1 && told[0].contains("b.json"), "{told:?}");
+    }
+
+    #[test]
+    fn a_knob_that_cannot_be_put_back_is_told_and_its_journal_stays() {
+        let Some((knob, _alone)) = some_knob().filter(|(knob, _)| knob.is_writable()) else {
+            return;
+        };
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let now = knob.kb().expect("a number");
+        let ino = fs::metadata(&knob.0).expect("there").ino();
+        let entry = Entry { knob: knob.0.clone(), ino, kb: now, pid: 1 };
+        let entry = serde_json::to_string(&entry).expect("JSON");
+        let journal = knob.journal(folder.path());
+        fs::write(&journal, format!("{entry}\n{{\"set\":{now}}}\n")).expect("written");
+        for path in [folder.path(), &journal] {
+            chown(path, Some(65534), None).expect("root may do that");
+        }
+        // Only root may write to sysfs.
+        let told = NOBODY.act(|| failures(folder.path())).expect("root may do that");
+        assert_eq!(told.len(), 1, "{told:?}");
+        let path = knob.0.to_string_lossy();
+        let words = [&*path, &format!("write {now} into it"), "Permission denied"];
+        assert!(words.iter().all(|word| told[0].contains(word)), "{told:?}");
+        assert!(journal.exists());
+        recovers(folder.path(), &[(knob, now)]);
+        assert!(!journal.exists());
     }
 
     /// The contents of a journal: the knob with the number `ino` was `kb`, and was set to `set`.
@@ -415,11 +558,12 @@ mod tests {
         let Some((knob, _alone)) = some_knob() else { return };
         let (ino, now) =
             (fs::metadata(&knob.0).expect("there").ino(), knob.kb().expect("a number"));
-        assert_eq!(noted(&knob, ino, 1, &[now + 64, now]).left(), Some((knob.clone(), 1)));
-        assert!(noted(&knob, ino, 1, &[now + 3 - now % 4]).left().is_some(), "a page");
-        assert_eq!(noted(&knob, ino, 1, &[now + 64]).left(), None, "somebody has set it since");
-        assert_eq!(noted(&knob, ino, 1, &[]).left(), None, "nothing was set");
-        assert_eq!(noted(&knob, ino + 1, 1, &[now]).left(), None, "another device");
+        let left = |ino, set: &[u64]| noted(&knob, ino, 1, set).left().expect("it can be read");
+        assert_eq!(left(ino, &[now + 64, now]), Some((knob.clone(), 1)));
+        assert!(left(ino, &[now + 3 - now % 4]).is_some(), "a page");
+        assert_eq!(left(ino, &[now + 64]), None, "somebody has set it since");
+        assert_eq!(left(ino, &[]), None, "nothing was set");
+        assert_eq!(left(ino + 1, &[now]), None, "another device");
     }
 
     #[test]
@@ -430,11 +574,15 @@ mod tests {
         assert_eq!(within(&second), None, "there is no third");
         fs::write(&first, "damaged").expect("written");
         let held = lock::take(&second).expect("it is free");
-        assert_eq!(put_back(&first), None);
+        assert_eq!(put_back(&first).expect("a living run holds the other"), None);
         assert!(first.exists());
         drop(held);
-        recover_in(folder.path());
-        assert_eq!(journals(folder.path()).count(), 0);
+        recovers(folder.path(), &[]);
+        assert_eq!(journals(folder.path()).expect("listed"), [] as [PathBuf; 0]);
+        fs::write(&first, "damaged").expect("written");
+        fs::create_dir(&second).expect("what cannot be read as a journal");
+        assert_eq!(failures(folder.path()).len(), 1);
+        assert!(first.exists(), "it tells the former value");
     }
 
     #[test]
@@ -456,7 +604,7 @@ mod tests {
             }
             drop(borrowed);
             assert_eq!(knob.kb().ok(), Some(others.unwrap_or(before)));
-            assert_eq!(journals(folder.path()).count(), 0);
+            assert_eq!(journals(folder.path()).expect("listed"), [] as [PathBuf; 0]);
         }
         knob.set(before).expect("as it was");
 
@@ -477,9 +625,9 @@ mod tests {
         assert_eq!(knob.kb().ok(), Some(before));
         leave(&first, before, before + 64);
         leave(&second, before + 64, before + 128);
-        recover_in(folder.path());
+        recovers(folder.path(), &[(knob.clone(), before + 64), (knob.clone(), before)]);
         assert_eq!(knob.kb().ok(), Some(before));
-        assert_eq!(journals(folder.path()).count(), 0);
+        assert_eq!(journals(folder.path()).expect("listed"), [] as [PathBuf; 0]);
     }
 
     #[test]
@@ -498,11 +646,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let journal = folder.path().join("x.json");
         let held = lock::take(&journal).expect("it is free");
-        assert_eq!(recover_in(folder.path()), []);
+        recovers(folder.path(), &[]);
         assert!(lock::is_taken(&journal));
         assert!(journal.exists(), "somebody measures with it");
         drop(held);
-        recover_in(folder.path());
+        recovers(folder.path(), &[]);
         assert!(!journal.exists());
     }
 }

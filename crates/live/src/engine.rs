@@ -35,6 +35,7 @@ use remembered::{Late, List, Noted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::counted::Counted;
+pub use crate::execute::RecoveryError;
 use crate::execute::{Answers, Executor, Journal};
 use crate::exits::Exits;
 use crate::helper::Helper;
@@ -174,8 +175,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Restores the windows that killed runs left changed; those that cannot be reached now follow later. `heritage`
-    /// comes from this process's previous engine.
+    /// Restores the windows that killed runs left changed; those that cannot be reached now follow later. Reports those
+    /// that stay changed. `heritage` comes from this process's previous engine.
     pub fn new(options: Options, heritage: Option<Heritage>) -> Self {
         let heritage = heritage.unwrap_or_else(|| Heritage {
             journal: Journal::open(&options.state),
@@ -183,7 +184,8 @@ impl Prepared {
             since: Instant::now(),
         });
         let timeout = RECOVERY_TIMEOUT_AT_START;
-        recover_within(timeout, &heritage.journal, &options.state, &options.helper);
+        let failed = recover_within(timeout, &heritage.journal, &options.state, &options.helper);
+        failed.into_iter().for_each(note);
         Prepared { options, heritage }
     }
 
@@ -257,23 +259,44 @@ impl Prepared {
     }
 }
 
-/// Restores the windows that killed runs left changed. Returns how many open files cannot be reached now and keep a
-/// window that bowwave set.
-pub fn recover(state: &Path, helper: &Helper) -> usize {
-    let journal = Journal::open(state);
-    recover_within(RECOVERY_TIMEOUT, &journal, state, helper);
-    journal.len()
+/// What killed runs have changed and [`recover`] could not restore.
+#[derive(Debug)]
+pub struct Unrestored {
+    /// Why windows may stay changed.
+    pub failed: Vec<RecoveryError>,
+    /// How many open files cannot be reached now and keep a window that bowwave set.
+    pub open_files: usize,
 }
 
-/// Restores for up to `timeout`. What takes longer goes on in a thread.
-fn recover_within(timeout: Duration, journal: &Journal, state: &Path, helper: &Helper) {
-    journal.recover(state);
-    if journal.len() == 0 {
-        return;
+impl Unrestored {
+    /// Whether all is as before.
+    pub fn is_none(&self) -> bool {
+        self.failed.is_empty() && self.open_files == 0
     }
-    let (orphans, helper) = (journal.clone(), helper.clone());
-    let until = Instant::now() + timeout;
-    let _ = within(timeout, move || orphans.restore_orphans(helper, until));
+}
+
+/// Restores the windows that killed runs left changed.
+pub fn recover(state: &Path, helper: &Helper) -> Unrestored {
+    let journal = Journal::open(state);
+    let failed = recover_within(RECOVERY_TIMEOUT, &journal, state, helper);
+    Unrestored { failed, open_files: journal.len() }
+}
+
+/// Restores for up to `timeout`. What takes longer goes on in a thread. Returns why some may stay changed.
+fn recover_within(
+    timeout: Duration,
+    journal: &Journal,
+    state: &Path,
+    helper: &Helper,
+) -> Vec<RecoveryError> {
+    let failed = journal.recover(state);
+    if journal.len() > 0 {
+        let (orphans, helper) = (journal.clone(), helper.clone());
+        let until = Instant::now() + timeout;
+        // Those that are left are counted.
+        let _ = within(timeout, move || orphans.restore_orphans(helper, until));
+    }
+    failed
 }
 
 /// Bounds read-ahead by the memory budget, and a densely read region by half of it.

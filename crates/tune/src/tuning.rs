@@ -1,6 +1,6 @@
 //! Tunes one target: from its path to a choice with its explanation.
 
-use linux::knob::{self, Borrowed, Knob, KnobError};
+use linux::knob::{self, Borrowed, Knob, KnobError, Recovery};
 use linux::provenance;
 
 use crate::choose::{self, Choice, Reason};
@@ -28,8 +28,8 @@ pub struct Tuning {
     pub model: Option<Model>,
     /// The window to set; `None` without a reason for any.
     pub choice: Option<Choice>,
-    /// Windows that an earlier, killed run left changed and this run restored.
-    pub recovered: Vec<(Knob, u64)>,
+    /// Windows that an earlier, killed run left changed: those that this run restored, and why others stay.
+    pub recovered: Recovery,
 }
 
 /// Why a target could not be tuned.
@@ -56,7 +56,7 @@ impl Tuning {
         report: &mut Report<'_>,
     ) -> Result<Tuning, TuneError> {
         let may_set = target.knob.as_ref().is_some_and(Knob::is_writable);
-        let recovered = if may_set { knob::recover() } else { Vec::new() };
+        let recovered = if may_set { knob::recover() } else { Recovery::default() };
         let window = match &target.knob {
             Some(knob) if may_set => Some(Borrowed::take(knob.clone())?),
             _ => None,
@@ -202,7 +202,7 @@ mod tests {
             measured: None,
             model: None,
             choice,
-            recovered: Vec::new(),
+            recovered: Recovery::default(),
         }
     }
 

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Folder for the status socket, disk measurements, and what to restore after a kill.
     #[arg(long, value_name = "DIR", default_value = linux::state::FOLDER)]
     state: PathBuf,
-    /// Only restore what a killed daemon had changed.
+    /// Only restore what a killed daemon had changed; exits with 1 if something stays changed.
     #[arg(long, conflicts_with_all = ["record", "json"])]
     recover: bool,
     /// Folder for what is remembered of the commands in `remember.command` of the configuration.
@@ -130,12 +130,14 @@ fn check(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     let left = engine::recover(&args.state, &helper::of_this_program());
-    if left > 0 {
+    left.failed.iter().for_each(print::note);
+    if left.open_files > 0 {
         print::note(format_args!(
-            "{left} open files keep the window that bowwave set until bowwave is started again"
+            "{} open files keep the window that bowwave set until bowwave is started again",
+            left.open_files
         ));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if left.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Manages reads until a signal ends it, with one engine after another for changed settings.

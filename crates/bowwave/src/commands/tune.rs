@@ -112,7 +112,8 @@ fn tune(args: &Args, path: &Path, places: &Places) -> anyhow::Result<ExitCode> {
         }
         measured => measured?,
     };
-    for (knob, kb) in &tuning.recovered {
+    tuning.recovered.failed.iter().for_each(print::note);
+    for (knob, kb) in &tuning.recovered.restored {
         print::note(format_args!(
             "put {} back to {kb}, which a killed run had left changed",
             knob.path().display()

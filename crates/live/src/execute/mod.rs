@@ -42,6 +42,7 @@ use release::Release;
 use remembered::ReadRemembered;
 use walk::{List, ReadFiles};
 pub(crate) use windows::Journal;
+pub use windows::RecoveryError;
 use windows::WindowChange;
 pub use windows::fetching;
 #[cfg(any(test, fuzzing))]

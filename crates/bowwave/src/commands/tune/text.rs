@@ -166,7 +166,7 @@ mod tests {
             measured: Some(Measured { disturbed, wait_share: 0.23, ..Measured::default() }),
             model: None,
             choice: Some(Choice { kb: 512, reason: Reason::Plateau, gain: Some(1.5) }),
-            recovered: Vec::new(),
+            recovered: Default::default(),
         })
     }
 

@@ -40,15 +40,27 @@ pub(super) fn own_ledger(state: &Path) -> PathBuf {
 }
 
 /// The ledgers in `state`. Of one whose process was killed while it wrote it, only a draft may be there.
-pub(super) fn all_ledgers(state: &Path) -> BTreeSet<PathBuf> {
-    let files = fs::read_dir(state).into_iter().flatten().flatten();
-    let ledgers = files.filter_map(|file| {
-        let name = file.file_name().to_string_lossy().into_owned();
+///
+/// # Errors
+/// If the folder cannot be read. Without a folder there are none.
+pub(super) fn all_ledgers(state: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut ledgers = BTreeSet::new();
+    let files = match fs::read_dir(state) {
+        Err(error) if is_no_folder(&error) => return Ok(ledgers),
+        files => files?,
+    };
+    for file in files {
+        let name = file?.file_name().to_string_lossy().into_owned();
         let name = linux::whole::final_name(&name);
-        let is_ledger = name.starts_with(PREFIX) && name.ends_with(SUFFIX);
-        is_ledger.then(|| state.join(name))
-    });
-    ledgers.collect()
+        if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
+            ledgers.insert(state.join(name));
+        }
+    }
+    Ok(ledgers)
+}
+
+fn is_no_folder(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// An open file whose window bowwave has set.
@@ -168,21 +180,29 @@ impl Ledger {
         };
         // Another process that takes it over restores those entries.
         if ledger.path.exists() && ledger.locked_file().is_ok() {
-            ledger.read(&ledger.path.clone());
+            let text = fs::read(&ledger.path).unwrap_or_default();
+            ledger.take_over(&ledger.path.clone(), &text);
         }
         ledger
     }
 
     /// Takes over the entries of another ledger, unless its process lives. Removes its file once they are written here.
-    pub(super) fn adopt(&mut self, other: &Path) {
+    ///
+    /// # Errors
+    /// If it cannot be read. Then it stays.
+    pub(super) fn adopt(&mut self, other: &Path) -> io::Result<()> {
         if other == self.path {
-            return;
+            return Ok(());
         }
-        let Ok(_lock) = linux::lock::take(other) else { return };
-        self.read(other);
+        let _lock = match linux::lock::take(other) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            lock => lock?,
+        };
+        self.take_over(other, &fs::read(other)?);
         if self.rewrite().is_ok() {
             let _ = fs::remove_file(other);
         }
+        Ok(())
     }
 
     /// The file of this process.
@@ -202,10 +222,10 @@ impl Ledger {
         Ok(self.file.insert(file))
     }
 
-    fn read(&mut self, path: &Path) {
+    fn take_over(&mut self, path: &Path, text: &[u8]) {
         // A draft that a killed run left has no entry that is not in the file as well.
         linux::whole::forget_drafts(path);
-        for window in entries(&fs::read(path).unwrap_or_default()) {
+        for window in entries(text) {
             self.insert(window, Holder::Nobody);
         }
     }
@@ -381,6 +401,12 @@ mod tests {
         entries(&fs::read(path).unwrap_or_default()).collect()
     }
 
+    fn adopt_all(ledger: &mut Ledger, state: &Path) {
+        for path in all_ledgers(state).expect("listed") {
+            ledger.adopt(&path).expect("read");
+        }
+    }
+
     #[test]
     fn a_damaged_line_hides_none_of_the_others() {
         let line = |ino| serde_json::to_vec(&given(ino)).expect("JSON");
@@ -396,10 +422,10 @@ mod tests {
         for name in names {
             fs::write(state.path().join(name), "{").expect("written");
         }
-        let ledgers = all_ledgers(state.path());
+        let ledgers = all_ledgers(state.path()).expect("listed");
         assert_eq!(ledgers, BTreeSet::from([state.path().join("given-windows-0.jsonl")]));
         let mut ledger = Ledger::open(own_ledger(state.path()));
-        ledgers.iter().for_each(|path| ledger.adopt(path));
+        adopt_all(&mut ledger, state.path());
         let is_there = names.map(|name| state.path().join(name).exists());
         assert_eq!(is_there, [false, true, true]);
     }
@@ -413,7 +439,7 @@ mod tests {
         let (first, _) = living.record(None, given(1)).expect("written");
         let mut ledger = Ledger::open(own_ledger(state.path()));
         let mut recover = || {
-            all_ledgers(state.path()).iter().for_each(|path| ledger.adopt(path));
+            adopt_all(&mut ledger, state.path());
             ledger.len()
         };
         assert_eq!((recover(), listed(&path)), (0, vec![given(1)]));
@@ -441,9 +467,9 @@ mod tests {
         }
         let path = state.path().join("given-windows-1.jsonl");
         let mut ledger = Ledger::open(path.clone());
-        all_ledgers(state.path()).iter().for_each(|path| ledger.adopt(path));
+        adopt_all(&mut ledger, state.path());
         assert_eq!(listed(&path), [given(1), given(2)]);
-        assert_eq!(all_ledgers(state.path()), BTreeSet::from([path]));
+        assert_eq!(all_ledgers(state.path()).expect("listed"), BTreeSet::from([path]));
     }
 
     #[test]
@@ -452,7 +478,7 @@ mod tests {
         let path = own_ledger(state.path());
         Ledger::open(path.clone()).record(None, given(1)).expect("written");
         let mut ledger = Ledger::open(path.clone());
-        ledger.adopt(&path);
+        ledger.adopt(&path).expect("it is its own");
         ledger.record(None, given(2)).expect("written");
         assert_eq!((ledger.len(), listed(&path)), (2, vec![given(1), given(2)]));
     }
@@ -572,11 +598,11 @@ mod tests {
         let (left, path) = (folder.path().join("left"), folder.path().join("given"));
         Ledger::open(left.clone()).record(None, given(1)).expect("written");
         let mut nowhere = Ledger::open(Path::new("/proc/self").join("given"));
-        nowhere.adopt(&left);
+        nowhere.adopt(&left).expect("read");
         assert_eq!((nowhere.len(), listed(&left)), (1, vec![given(1)]));
         let mut ledger = Ledger::open(path.clone());
         ledger.record(None, given(2)).expect("written");
-        ledger.adopt(&left);
+        ledger.adopt(&left).expect("read");
         assert_eq!((listed(&path).len(), left.exists()), (2, false));
         (1..=2).for_each(|number| ledger.remove(number));
         ledger.write_down();

@@ -26,14 +26,14 @@ mod setting;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use controller::ids::{DeviceNumber, FileRef, Target, Ticket};
 use controller::{Completed, WindowOutcome, WindowSetting};
 use linux::handles::closes_at_once;
-use linux::knob::Knob;
+use linux::knob::{Knob, KnobError};
 use linux::{failpoint, sys};
 use readahead::PAGE_BYTES;
 use rustix::fs::{Advice, fadvise};
@@ -43,6 +43,25 @@ use crate::mounted::Volume;
 use fetching::{Fetcher, is_gone};
 use ledger::{EntryId, Holder, Ledger, WindowOverride};
 use setting::{RandomBy, Setter};
+
+/// Why windows that a killed run has changed may stay changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    /// A device's.
+    #[error(transparent)]
+    Device(#[from] KnobError),
+    /// Those of open files.
+    #[error(
+        "a killed bowwave may have left windows of open files changed, but {place} cannot be read: \
+         {error}; make it readable and run `bowwave daemon --recover` as root"
+    )]
+    Ledger {
+        /// The list of these open files, or its folder.
+        place: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
 
 /// One engine's handle of this process's ledger. All threads of the engine share the ledger, and so does the next
 /// engine.
@@ -67,14 +86,25 @@ impl Journal {
     }
 
     /// Restores the device windows that killed runs left changed, and takes over their ledgers. Runs that are still
-    /// alive keep theirs.
-    pub(crate) fn recover(&self, state: &Path) {
+    /// alive keep theirs. Returns why some may stay changed.
+    pub(crate) fn recover(&self, state: &Path) -> Vec<RecoveryError> {
         // Device windows first: restoring an open file's window may copy them.
-        linux::knob::recover();
+        let failed = linux::knob::recover().failed;
+        let mut failed: Vec<RecoveryError> = failed.into_iter().map(Into::into).collect();
+        let mut unread = |place: &Path, error| {
+            let place = place.to_owned();
+            failed.push(RecoveryError::Ledger { place, error });
+        };
         let mut ledger = self.lock();
-        for path in ledger::all_ledgers(state) {
-            ledger.adopt(&path);
+        match ledger::all_ledgers(state) {
+            Err(error) => unread(state, error),
+            Ok(ledgers) => ledgers.iter().for_each(|path| {
+                if let Err(error) = ledger.adopt(path) {
+                    unread(path, error);
+                }
+            }),
         }
+        failed
     }
 
     /// Reports the entries that no thread will restore: those of killed runs, earlier engines and ended threads. If
@@ -523,6 +553,29 @@ mod tests {
         windows.restore_of(DeviceNumber { major: 7, minor: 1 });
         let left: Vec<u32> = windows.set.keys().map(|target| minors[target].1).collect();
         assert_eq!(left, [2]);
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_read_is_told_stays_and_hides_no_other() {
+        let state = tempfile::tempdir().expect("a folder");
+        let names = ["given-windows-1.jsonl", "given-windows-2.jsonl"];
+        let [odd, good] = names.map(|name| state.path().join(name));
+        std::fs::create_dir(&odd).expect("what is no ledger");
+        let entry = "{\"tgid\":1,\"started\":1,\"major\":7,\"minor\":1,\"ino\":1,\
+                     \"knob\":\"/none\",\"kb_before\":128}\n";
+        std::fs::write(&good, entry).expect("written");
+        let journal = Journal::open(state.path());
+        let failed = journal.recover(state.path());
+        // Of a device, which other tests may have.
+        let failed = failed.iter().filter(|error| matches!(error, RecoveryError::Ledger { .. }));
+        let told: Vec<String> = failed.map(ToString::to_string).collect();
+        assert_eq!((told.len(), journal.len()), (1, 1), "{told:?}");
+        let words = [&*odd.to_string_lossy(), "Is a directory", "bowwave daemon --recover"];
+        assert!(words.iter().all(|word| told[0].contains(word)), "{told:?}");
+        assert!(odd.exists() && !good.exists());
+        let failed = journal.recover(&state.path().join("none"));
+        let is_ledger = |error: &RecoveryError| matches!(error, RecoveryError::Ledger { .. });
+        assert!(!failed.iter().any(is_ledger), "{failed:?}");
     }
 
     #[test]
