@@ -583,6 +583,8 @@ impl Engine {
         if now.saturating_sub(self.histories_kept_at) >= HISTORY_INTERVAL_NS {
             self.histories_kept_at = now;
             self.keep_histories(|_| true);
+            let files = self.executor.volumes().flat_map(|volume| volume.history_file.as_deref());
+            self.histories.forget_gone(&files.collect());
         }
         self.starts.tidy(now);
         self.report_memory(now);

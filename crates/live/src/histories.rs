@@ -10,7 +10,7 @@
 //! system is made there, it begins with the history of the one before: that tells what to expect at first, and reads
 //! soon tell more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -77,10 +77,23 @@ pub(crate) fn read_any_note(bytes: &[u8]) {
     }
 }
 
+/// What a file contains.
+#[derive(Clone, Copy)]
+struct Known {
+    history: History,
+    /// No managed file system had this file at the last [`forget_gone`](Histories::forget_gone).
+    is_gone: bool,
+}
+
+impl From<History> for Known {
+    fn from(history: History) -> Self {
+        Known { history, is_gone: false }
+    }
+}
+
 /// Writes the histories of the managed file systems.
 pub(crate) struct Histories {
-    /// What each file contains.
-    known: HashMap<PathBuf, History>,
+    known: HashMap<PathBuf, Known>,
     writer: Pool<Writer>,
 }
 
@@ -99,19 +112,29 @@ impl Histories {
         read: Option<Box<History>>,
     ) -> Option<Box<History>> {
         if let (false, Some(read)) = (self.known.contains_key(file), read) {
-            self.known.insert(file.to_owned(), *read);
+            self.known.insert(file.to_owned(), (*read).into());
         }
-        self.known.get(file).copied().map(Box::new)
+        self.known.get(file).map(|known| Box::new(known.history))
     }
 
     /// Has the history written if it differs from what the file contains.
     pub(crate) fn keep(&mut self, file: &Path, history: &History) {
         let history = history.rested();
-        let known = self.known.get(file).copied().unwrap_or_default();
+        let known = self.known.get(file).map(|known| known.history).unwrap_or_default();
         if history != known {
-            self.known.insert(file.to_owned(), history);
+            self.known.insert(file.to_owned(), history.into());
             self.writer.submit((file.to_owned(), Box::new(history)));
         }
+    }
+
+    /// Forgets the files that no managed file system has had since the call before. What was to be written into them is
+    /// there by now, so that whoever reads them later misses nothing.
+    pub(crate) fn forget_gone(&mut self, managed: &HashSet<&Path>) {
+        self.known.retain(|file, known| {
+            let was_gone = known.is_gone;
+            known.is_gone = !managed.contains(file.as_path());
+            !(was_gone && known.is_gone)
+        });
     }
 
     /// Waits until all are written, but not for ever.
@@ -200,6 +223,29 @@ mod tests {
         assert!(read.exists());
         let latest = histories.latest(&read, Some(Box::new(history())));
         assert_eq!(latest, Some(Box::default()), "it was read before it was written");
+    }
+
+    #[test]
+    fn a_file_of_a_volume_that_stays_away_is_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [here, away] = ["here", "away"].map(|name| folder.path().join(name));
+        let mut histories = histories();
+        histories.keep(&here, &history());
+        histories.keep(&away, &history());
+        let both = HashSet::from([here.as_path(), away.as_path()]);
+        let one = HashSet::from([here.as_path()]);
+        histories.forget_gone(&both);
+        for managed in [&one, &both, &one] {
+            histories.forget_gone(managed);
+            assert!(histories.latest(&away, None).is_some(), "it may not be written yet");
+        }
+        histories.forget_gone(&one);
+        assert_eq!(histories.latest(&away, None), None);
+        assert_eq!(histories.latest(&here, None).as_deref(), Some(&history()));
+        histories.wait();
+        let read = read(&away);
+        assert_eq!(read.as_deref(), Some(&history()));
+        assert_eq!(histories.latest(&away, read).as_deref(), Some(&history()), "it is back");
     }
 
     #[test]
