@@ -324,6 +324,29 @@ fn the_next_version_does_not_measure_a_disk_again() {
 }
 
 #[test]
+fn a_daemon_that_cannot_watch_for_mounts_does_not_start() {
+    if managed::possible().is_none() {
+        return;
+    }
+    let folder = stage::state();
+    let config = folder.path().join("config.toml");
+    fs::write(&config, "").expect("written");
+    let mut command = Command::new(BOWWAVE);
+    command.args(["daemon", "--json", "--state"]).arg(folder.path()).arg("--config").arg(config);
+    // As much as no address space has, so that no thread can be started.
+    command.env("RUST_MIN_STACK", (1_u64 << 62).to_string());
+    let mut daemon = Own::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut ready = String::new();
+    let output = daemon.stdout.take().expect("piped");
+    BufReader::new(output).read_line(&mut ready).expect("a line, or none");
+    assert_eq!(ready, "");
+    let mut said = String::new();
+    daemon.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    assert!(said.contains("no thread to watch for file systems"), "{said}");
+    assert_eq!((daemon.wait().expect("it ends").code(), said.lines().count()), (Some(1), 1));
+}
+
+#[test]
 fn recovery_is_refused_beside_a_daemon_and_says_what_stays_changed() {
     if !rustix::process::geteuid().is_root() {
         return skipped("needs root").unwrap_or_default();

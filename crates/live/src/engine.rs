@@ -82,6 +82,12 @@ pub enum EngineError {
     /// The table of mounts cannot be read.
     #[error("cannot read the table of mounted file systems: {0}; is /proc mounted?")]
     Mounts(io::Error),
+    /// The thread that watches the table of mounts cannot be started.
+    #[error(
+        "there is no thread to watch for file systems that are mounted: {0}; raise the limit of \
+         threads (ulimit -u, TasksMax=)"
+    )]
+    Watch(io::Error),
     /// A descriptor to wait on cannot be created.
     #[error("cannot wait for events: {0}; raise the limit of open files (ulimit -n)")]
     Wait(#[from] rustix::io::Errno),
@@ -208,7 +214,9 @@ impl Prepared {
         let (sender, changes) = mpsc::channel();
         let wake = answers.clone();
         let running = Arc::new(());
-        mounts.watch(sender, Arc::downgrade(&running), move || wake.wake());
+        mounts
+            .watch(sender, Arc::downgrade(&running), move || wake.wake())
+            .map_err(EngineError::Watch)?;
         let (mut out, limits) = (Vec::new(), limits());
         let behind = watch.map(|_| options.behind);
         let rules = controller::Options { charge: options.charge, behind };

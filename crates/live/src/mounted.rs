@@ -138,12 +138,15 @@ impl Mounts {
 
     /// Starts a thread that sends `changes` and calls `wake` after each, until the engine drops `running`. It looks
     /// whenever the table of mounts changes, and after `LOOK`.
+    ///
+    /// # Errors
+    /// If the thread cannot be started. Then file systems that are mounted later would not be managed.
     pub(crate) fn watch(
         mut self,
         changes: Sender<Change>,
         running: Weak<()>,
         wake: impl Fn() + Send + 'static,
-    ) {
+    ) -> io::Result<()> {
         let watch = move || {
             let table = mounts::Changes::watch();
             while running.strong_count() > 0 {
@@ -160,8 +163,7 @@ impl Mounts {
                 }
             }
         };
-        // Without this thread, file systems that are mounted later are not managed.
-        let _ = thread::Builder::new().name("bowwave-mounts".into()).spawn(watch);
+        thread::Builder::new().name("bowwave-mounts".into()).spawn(watch).map(drop)
     }
 }
 
