@@ -151,5 +151,10 @@ mod tests {
             name,
             FileName { components: vec!["lab".into(), "f100".into()], is_whole: true }
         );
+        let dev = DeviceNumber { major: 8, minor: 1 };
+        let mut nowhere = MountPoints::default();
+        assert_eq!(name.path(dev, &mut nowhere), "8:1/lab/f100");
+        let end = FileName { is_whole: false, ..name };
+        assert_eq!(end.path(dev, &mut nowhere), ".../lab/f100");
     }
 }
