@@ -334,15 +334,9 @@ impl Controller {
 
     /// Marks stay for as long as the start may come to them, unless others needed the room.
     pub(crate) fn keep_remembered_marks(&mut self, now: Nanos) {
-        let mut lost = Vec::new();
-        for (file, _) in self.starts.expected(now) {
-            if !self.files.keep(file, now) {
-                lost.push(file);
-            }
-        }
-        for file in lost {
-            self.starts.lose_marks_of(file);
-        }
+        let expected = self.starts.expected(now);
+        let lost: Vec<FileKey> = expected.filter(|file| !self.files.keep(*file, now)).collect();
+        lost.into_iter().for_each(|file| self.starts.lose_marks_of(file));
     }
 
     /// What the next start of the command should read ahead, in this order. Empty if no start of all processes was

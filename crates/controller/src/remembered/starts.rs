@@ -131,9 +131,8 @@ impl Starts {
     }
 
     /// Files with marks that a command may still come to, each with its start.
-    pub(super) fn expected(&self, now: Nanos) -> impl Iterator<Item = (FileKey, &Start)> {
-        let running = self.running.values();
-        running.flat_map(move |start| start.expected(now).map(move |file| (file, start)))
+    pub(super) fn expected(&self, now: Nanos) -> impl Iterator<Item = FileKey> {
+        self.running.values().flat_map(move |start| start.expected(now))
     }
 
     /// Bytes of lists that were asked for and are not used yet.
