@@ -14,6 +14,7 @@ use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::orders::{Orders, Tickets};
 use crate::remembered::Starts;
+use crate::savings::Saved;
 use crate::volumes::Volumes;
 use crate::walks::Walks;
 use crate::windows::{Bound, Windows};
@@ -63,6 +64,8 @@ pub struct Controller {
     /// The starts of commands that are remembered.
     pub(crate) starts: Starts,
     pub(crate) metrics: Metrics,
+    /// What was saved and spent on file systems that are unmounted.
+    saved_before: Saved,
     pub(crate) tickets: Tickets,
     tidied_at: Nanos,
 }
@@ -85,6 +88,7 @@ impl Controller {
             walks: Walks::default(),
             starts: Starts::default(),
             metrics: Metrics::default(),
+            saved_before: Saved::default(),
             tickets: Tickets::default(),
             tidied_at: 0,
         }
@@ -125,7 +129,11 @@ impl Controller {
             Input::Tick => self.on_tick(now, out),
             Input::Remembered(list) => self.on_start(now, list),
             Input::Joined(start, tgid) => self.on_joined(now, *start, *tgid, out),
-            Input::History(dev, history) => self.policy.recall(now, dev.volume(), history),
+            Input::History(dev, history) if self.volumes.backing(*dev).is_some() => {
+                self.policy.recall(now, dev.volume(), history);
+            }
+            // It was unmounted meanwhile.
+            Input::History(..) => {}
         }
     }
 
@@ -185,10 +193,7 @@ impl Controller {
             self.on_unmounted(now, mounted.dev, out);
         }
         self.backings.meet(mounted.backing, mounted.device, out);
-        if self.volumes.add(mounted.dev, mounted.backing) {
-            // Another file system may have had this number.
-            self.policy.recall(now, mounted.dev.volume(), &History::default());
-        }
+        self.volumes.add(mounted.dev, mounted.backing);
         let interest = self.backings.get(mounted.backing).map(|backing| backing.interest());
         out.push(Command::Watch(mounted.dev, interest));
     }
@@ -197,6 +202,8 @@ impl Controller {
         if !self.volumes.remove(dev) {
             return;
         }
+        self.saved_before = self.saved_before.plus(self.saved_on(dev));
+        self.policy.forget_volume(dev.volume());
         out.push(Command::Watch(dev, None));
         let volumes = &self.volumes;
         self.backings.keep(|backing| volumes.is_used(backing), out);
@@ -303,9 +310,8 @@ impl Controller {
         let (tally, walks) = (self.policy.tally(), self.walks.totals());
         let remembered = self.starts.totals();
         let behind = self.behind.as_ref().map(Behind::totals).unwrap_or_default();
-        let accounts = self.volumes.all().map(|dev| self.account_of(dev));
-        let (earned_s, spent_s) = accounts
-            .fold((0.0, 0.0), |(earned, spent), of| (earned + of.earned_s, spent + of.spent_s));
+        let saved = self.volumes.all().map(|dev| self.saved_on(dev));
+        let Saved { earned_s, spent_s } = saved.fold(self.saved_before, Saved::plus);
         Metrics {
             earned_s,
             spent_s,

@@ -38,11 +38,9 @@ figures! {
         pub bounded_windows: u64 as Counter,
         /// Requests of programs that would have waited for the device, but did not.
         pub stalls_saved: u64 as Counter,
-        /// Estimated seconds of waiting for devices that programs were spared, on the file systems that are managed
-        /// now.
+        /// Estimated seconds of waiting for devices that programs were spared.
         pub earned_s: f64 as Gauge,
-        /// Seconds of devices that reading ahead took, less the transfer of used pages, on the file systems that are
-        /// managed now.
+        /// Seconds of devices that reading ahead took, less the transfer of used pages.
         pub spent_s: f64 as Gauge,
         /// Files read ahead for programs that walk through directories.
         pub walk_files: u64 as Counter,
@@ -161,21 +159,20 @@ fn mb(bytes: u64) -> f64 {
     bytes as f64 * 1e-6
 }
 
+/// Number and noun: `1 file`, `2 files`.
+fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// What was gained, and what it took.
 impl std::fmt::Display for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{:.1} s earned, {:.1} s spent; read ahead {:.1} MB in {} windows: {:.1} MB used, {:.1} MB \
-             wasted, {:.1} MB for dense random reading; {} stalls saved; {} events, {} lost; {:.3} s CPU",
+            "{:.1} s earned, {:.1} s spent; {}, {} lost; {:.3} s CPU",
             self.earned_s,
             self.spent_s,
-            mb(self.read_ahead_bytes),
-            self.reads,
-            mb(self.used_bytes),
-            mb(self.wasted_bytes),
-            mb(self.dense_bytes),
-            self.stalls_saved,
-            self.events,
+            count(self.events, "event"),
             self.lost_events,
             self.cpu_s,
         )
@@ -200,13 +197,35 @@ impl Metrics {
         is_rule.then(|| format!("not read ahead: {}", self.not_read))
     }
 
+    /// What was gained, what it took, and how: for each way of reading ahead one line, if anything was read so.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let ways = [self.windows(), self.walks(), self.remembered(), self.why_nothing()];
+        std::iter::once(self.to_string()).chain(ways.into_iter().flatten())
+    }
+
+    /// What was read ahead of streams and in regions, in one line, if anything.
+    pub fn windows(&self) -> Option<String> {
+        (self.reads > 0).then(|| {
+            format!(
+                "{:.1} MB read ahead in {}: {:.1} MB used, {:.1} MB wasted, {:.1} MB for dense random reading; \
+                 {} saved",
+                mb(self.read_ahead_bytes),
+                count(self.reads, "window"),
+                mb(self.used_bytes),
+                mb(self.wasted_bytes),
+                mb(self.dense_bytes),
+                count(self.stalls_saved, "stall"),
+            )
+        })
+    }
+
     /// What was done for programs that walk through directories, in one line, if anything.
     pub fn walks(&self) -> Option<String> {
-        let files = |count| if count == 1 { "1 file".into() } else { format!("{count} files") };
+        let directories = if self.listings == 1 { "directory" } else { "directories" };
         (self.listings > 0).then(|| {
             format!(
-                "{} of {:.1} MB read ahead, {} used; {} directories listed",
-                files(self.walk_files),
+                "{} of {:.1} MB read ahead, {} used; {} {directories} listed",
+                count(self.walk_files, "file"),
                 mb(self.walk_bytes),
                 self.walk_files_used,
                 self.listings
@@ -218,10 +237,10 @@ impl Metrics {
     pub fn remembered(&self) -> Option<String> {
         (self.remembered_ranges > 0).then(|| {
             format!(
-                "{} remembered ranges asked for: {:.1} MB were not cached, {} ranges of them used",
-                self.remembered_ranges,
+                "{} asked for: {:.1} MB were not cached, {} of them used",
+                count(self.remembered_ranges, "remembered range"),
                 mb(self.remembered_bytes),
-                self.remembered_used
+                count(self.remembered_used, "range")
             )
         })
     }
@@ -274,6 +293,22 @@ mod tests {
         let metrics = Metrics { reads: 5, not_read, ..Metrics::default() };
         assert_eq!(metrics.why_nothing(), None);
         assert_eq!(Metrics::default().why_nothing(), None);
+    }
+
+    #[test]
+    fn a_way_of_reading_ahead_is_told_where_something_was_read_so() {
+        let nothing = "0.0 s earned, 0.0 s spent; 0 events, 0 lost; 0.000 s CPU";
+        assert_eq!(Metrics::default().lines().collect::<Vec<_>>(), [nothing]);
+        let metrics = Metrics { reads: 1, read_ahead_bytes: 400_000, ..Metrics::default() };
+        let windows = "0.4 MB read ahead in 1 window: 0.0 MB used, 0.0 MB wasted, 0.0 MB for dense random reading; \
+                       0 stalls saved";
+        assert_eq!(metrics.lines().collect::<Vec<_>>(), [nothing, windows]);
+        let metrics = Metrics { listings: 1, walk_files: 1, ..Metrics::default() };
+        let walks = "1 file of 0.0 MB read ahead, 0 used; 1 directory listed";
+        assert_eq!(metrics.lines().collect::<Vec<_>>(), [nothing, walks]);
+        let metrics = Metrics { remembered_ranges: 2, remembered_used: 1, ..Metrics::default() };
+        let ranges = "2 remembered ranges asked for: 0.0 MB were not cached, 1 range of them used";
+        assert_eq!(metrics.lines().collect::<Vec<_>>(), [nothing, ranges]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::behind::Behind;
 use crate::controller::Controller;
 use crate::ids::DeviceNumber;
 use crate::metrics::Metrics;
+use crate::savings::Saved;
 
 /// The busiest files shown.
 const BUSIEST: usize = 10;
@@ -92,12 +93,17 @@ figures! {
 impl Controller {
     /// What reading ahead has saved and cost on a file system.
     pub(crate) fn account_of(&self, dev: DeviceNumber) -> Balance {
-        let mut balance = self.policy.account(dev.volume()).unwrap_or_default().balance();
-        for saved in [self.walks.saved_on(dev), self.starts.saved_on(dev)] {
-            balance.earned_s += saved.earned_s;
-            balance.spent_s += saved.spent_s;
-        }
-        balance
+        let credit_s = self.policy.account(dev.volume()).unwrap_or_default().balance().credit_s;
+        let Saved { earned_s, spent_s } = self.saved_on(dev);
+        Balance { earned_s, spent_s, credit_s }
+    }
+
+    /// The same without the credit.
+    pub(crate) fn saved_on(&self, dev: DeviceNumber) -> Saved {
+        let Balance { earned_s, spent_s, .. } =
+            self.policy.account(dev.volume()).unwrap_or_default().balance();
+        let of_streams = Saved { earned_s, spent_s };
+        of_streams.plus(self.walks.saved_on(dev)).plus(self.starts.saved_on(dev))
     }
 
     /// What the controller is doing at `now`.

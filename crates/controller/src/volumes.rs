@@ -11,9 +11,8 @@ pub(crate) struct Volumes {
 }
 
 impl Volumes {
-    /// Returns whether it was not managed before.
-    pub(crate) fn add(&mut self, dev: DeviceNumber, backing: BackingId) -> bool {
-        self.backing_of.insert(dev, backing).is_none()
+    pub(crate) fn add(&mut self, dev: DeviceNumber, backing: BackingId) {
+        self.backing_of.insert(dev, backing);
     }
 
     /// Returns whether it was managed.

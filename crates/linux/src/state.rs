@@ -56,6 +56,14 @@ pub enum StateError {
         /// It, or a folder above it.
         place: PathBuf,
     },
+    /// The folder that it should be made in is not there. Its name may be misspelt.
+    #[error("{above} does not exist, so the state folder {folder} is not made in it")]
+    Missing {
+        /// The folder.
+        folder: PathBuf,
+        /// The one above it.
+        above: PathBuf,
+    },
     /// Another daemon uses it.
     #[error(
         "a bowwave daemon (process {pid}) already uses {folder}; stop it first \
@@ -72,8 +80,9 @@ pub enum StateError {
 /// Creates the folder, and checks that files can be written there and that nobody else can.
 ///
 /// # Errors
-/// [`StateError::Unusable`], [`StateError::Foreign`].
+/// [`StateError::Unusable`], [`StateError::Foreign`], [`StateError::Missing`].
 pub fn prepare(folder: &Path) -> Result<(), StateError> {
+    check_above(folder)?;
     check_owner(folder)?;
     whole::probe(folder).map_err(|error| unusable(folder, error))?;
     // Now there is one.
@@ -85,6 +94,7 @@ pub fn prepare(folder: &Path) -> Result<(), StateError> {
 /// # Errors
 /// As `prepare`.
 pub fn examine(folder: &Path) -> Result<(), StateError> {
+    check_above(folder)?;
     check_owner(folder)?;
     let looked_at = match folder.ancestors().find(|place| place.exists()) {
         Some(place) if place != folder => access(place, Access::WRITE_OK).map_err(Into::into),
@@ -95,6 +105,17 @@ pub fn examine(folder: &Path) -> Result<(), StateError> {
 
 fn unusable(folder: &Path, error: io::Error) -> StateError {
     StateError::Unusable { folder: folder.into(), error }
+}
+
+/// Checks that the folder above is there, unless it is one that bowwave makes.
+fn check_above(folder: &Path) -> Result<(), StateError> {
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
+    match above {
+        Some(above) if above != Path::new(FOLDER) && !above.exists() => {
+            Err(StateError::Missing { folder: folder.into(), above: above.into() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that nobody else can change the folder.
@@ -192,10 +213,22 @@ mod tests {
         fs::write(&file, "").expect("written");
         assert!(matches!(prepare(&file), Err(StateError::Unusable { .. })));
         assert!(matches!(examine(&file), Err(StateError::Unusable { .. })));
-        let new = folder.path().join("new/folder");
+        let new = folder.path().join("new");
         examine(&new).expect("it could be made");
-        assert!(!folder.path().join("new").exists());
+        assert!(!new.exists());
         prepare(&new).expect("it is made");
         assert_eq!(fs::read_dir(&new).expect("it is there").count(), 0);
+    }
+
+    #[test]
+    fn a_state_folder_in_a_folder_that_is_not_there_may_be_misspelt_and_is_not_made() {
+        let root = tempfile::tempdir().expect("a folder");
+        let missing = root.path().join("missing");
+        let folder = missing.join("state");
+        assert!(matches!(examine(&folder), Err(StateError::Missing { .. })));
+        assert!(matches!(prepare(&folder), Err(StateError::Missing { .. })));
+        let taken = DaemonLock::take(&folder);
+        assert!(matches!(taken, Err(StateError::Missing { above, .. }) if above == missing));
+        assert!(!missing.exists());
     }
 }

@@ -41,6 +41,9 @@ pub trait Policy: Send {
     /// The volume's files were read like this before; from now on, nothing else is remembered of it.
     fn recall(&mut self, _now: Nanos, _volume: VolumeId, _history: &History) {}
 
+    /// The volume is gone. Another may come with its number, of which nothing is known.
+    fn forget_volume(&mut self, _volume: VolumeId) {}
+
     /// Forgets every file and stream idle since before `now - idle`.
     fn forget_idle(&mut self, now: Nanos, idle: Nanos);
 }

@@ -215,6 +215,16 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         }
     }
 
+    /// Forgets every entry whose key this holds for.
+    pub(crate) fn forget_if(&mut self, is_over: impl Fn(&K) -> bool) {
+        let ages = self.sets.iter_mut().flat_map(|set| &mut set.ages);
+        for (used, entry) in ages.zip(&mut self.entries) {
+            if entry.take_if(|(key, _)| is_over(key)).is_some() {
+                *used = NONE;
+            }
+        }
+    }
+
     /// Passes every value last used before `moment` to `change`, and remembers it.
     pub(crate) fn change_idle(&mut self, moment: u64, change: impl FnMut(&mut V)) {
         let ages = self.sets.iter().flat_map(|set| &set.ages);
@@ -298,5 +308,17 @@ mod tests {
         assert!(table.get_mut(&1, 30).is_none());
         assert!(table.get_mut(&2, 30).is_some());
         assert_eq!(table.len(), 1);
+    }
+
+    #[test]
+    fn what_is_forgotten_by_its_key_makes_room() {
+        let mut table = Table::new(WAYS);
+        for key in 0..WAYS as u64 {
+            table.get_or_insert_with(key, key, || (), |()| panic!("there is room"));
+        }
+        table.forget_if(|key| *key == 5);
+        assert!(table.get_mut(&5, 100).is_none());
+        table.get_or_insert_with(99, 101, || (), |()| panic!("there is room"));
+        assert_eq!(table.len(), WAYS);
     }
 }

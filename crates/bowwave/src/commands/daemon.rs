@@ -100,12 +100,14 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let hang_up = linux::signals::not_ignored([libc::SIGHUP]);
     let mut signals = Signals::catch([libc::SIGTERM, libc::SIGINT].into_iter().chain(hang_up))?;
     let settings = (!args.recover).then(|| args.settings()).transpose()?;
-    privilege::demand("daemon")?;
+    if args.recover {
+        privilege::demand_recovery()?;
+    } else {
+        privilege::demand("daemon")?;
+    }
     let _lock = DaemonLock::take(&args.state).map_err(|error| match error {
-        StateError::Unusable { .. } | StateError::Foreign { .. } => {
-            anyhow!("{error}; name another folder with --state")
-        }
         StateError::Taken { .. } => anyhow!(error),
+        _ => anyhow!("{error}; name another folder with --state"),
     })?;
     let Some(settings) = settings else { return recover(&args) };
     linux::state::prepare(Path::new(JOURNALS))
@@ -115,9 +117,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         print::line(serde_json::to_string(&metrics)?)?;
     } else {
-        print::line(metrics)?;
-        metrics.walks().map_or(Ok(()), print::line)?;
-        metrics.why_nothing().map_or(Ok(()), print::line)?;
+        metrics.lines().try_for_each(print::line)?;
     }
     Ok(ExitCode::SUCCESS)
 }

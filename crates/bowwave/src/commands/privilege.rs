@@ -11,3 +11,12 @@ pub(crate) fn demand(command: &str) -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+/// The same for `bowwave daemon --recover`, which a service of these capabilities starts, too.
+pub(crate) fn demand_recovery() -> anyhow::Result<()> {
+    ensure!(
+        Privilege::own().may_observe(),
+        "bowwave daemon --recover needs root to put windows back; start it with sudo"
+    );
+    Ok(())
+}

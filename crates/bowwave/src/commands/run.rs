@@ -252,10 +252,7 @@ fn report(args: &Args, outcome: &Outcome) {
     match outcome {
         Outcome::Managed(summary) => {
             if args.verbose {
-                print::note(summary);
-                summary.walks().into_iter().for_each(print::note);
-                summary.remembered().into_iter().for_each(print::note);
-                summary.why_nothing().into_iter().for_each(print::note);
+                summary.lines().for_each(print::note);
             }
             if args.drops_behind() {
                 print::note(summary.behind());

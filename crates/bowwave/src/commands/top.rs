@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use top::screen::{COLUMNS, Picture};
 use top::{By, Sort, View, table};
@@ -45,8 +45,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
     /// Seconds between two pictures; at least 1.
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0)]
-    interval: f64,
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval,
+          allow_negative_numbers = true)]
+    interval: Duration,
     /// End after this many pictures.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
@@ -81,6 +82,12 @@ fn one_of<T: Copy + Send + Sync + 'static>(
 /// Rows of a picture with --batch.
 const BATCH_ROWS: usize = 20;
 
+/// Parses seconds.
+fn interval(text: &str) -> Result<Duration, &'static str> {
+    let seconds = text.parse().ok().filter(|seconds| (1.0..=LONGEST_INTERVAL_S).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or("write seconds, at least 1 and at most a day")
+}
+
 /// A day.
 const LONGEST_INTERVAL_S: f64 = 86_400.0;
 
@@ -95,18 +102,13 @@ impl Args {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
-    ensure!(
-        (1.0..=LONGEST_INTERVAL_S).contains(&args.interval),
-        "an interval of {} s is not between 1 s and a day; choose another --interval",
-        args.interval
-    );
+    privilege::demand("top")?;
     let is_interactive = !args.batch && !args.json;
     if is_interactive && !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
         bail!("standard input or output is no terminal; use --batch or --json");
     }
-    privilege::demand("top")?;
-    let interval = Duration::from_secs_f64(args.interval);
-    let mut session = Session::begin(interval, args.state.clone(), is_interactive, args.exact)?;
+    let mut session =
+        Session::begin(args.interval, args.state.clone(), is_interactive, args.exact)?;
     if is_interactive {
         show_in_terminal(&args, &mut session)?;
     } else {

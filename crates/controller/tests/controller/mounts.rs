@@ -2,6 +2,7 @@
 
 use controller::ids::{BackingId, DeviceNumber};
 use controller::{Command, Completed, Input, Interest, Options};
+use readahead::Balance;
 
 use crate::support::{Bench, DEV, DISK, Machine, SECOND, VOLUME, facts, miss, mounted, reads};
 
@@ -30,6 +31,30 @@ fn after_it_was_unmounted_nothing_is_asked_of_a_volume() {
     machine.wait(30 * SECOND);
     let expected = [Command::Watch(DEV, None), Command::Count(DISK, false)];
     assert_eq!(machine.log[before..], expected);
+}
+
+#[test]
+fn what_was_saved_on_a_volume_counts_after_it_was_unmounted_and_not_for_its_successor() {
+    let mut machine = Machine::new(VOLUME, Options::default());
+    let read_backward = |machine: &mut Machine, ino| {
+        let open_file = machine.open(ino, ino, 1);
+        for n in 0..1000 {
+            machine.read(open_file, 60_000 - 4 * n, 4);
+        }
+        let metrics = machine.controller.metrics();
+        (metrics.earned_s, metrics.spent_s)
+    };
+    let once = read_backward(&mut machine, 1);
+    assert!(once.0 > once.1 && once.1 > 0.0, "{once:?}");
+    machine.unmount(DEV);
+    let metrics = machine.controller.metrics();
+    assert_eq!((metrics.earned_s, metrics.spent_s), once);
+
+    machine.give(&mounted(DEV, DISK, facts(VOLUME)));
+    let status = machine.controller.status(machine.now);
+    assert_eq!(status.devices[0].accounts[0], Balance::default());
+    let twice = read_backward(&mut machine, 2);
+    assert!(twice.0 > 1.9 * once.0 && twice.0 < 2.1 * once.0, "{once:?}, {twice:?}");
 }
 
 #[test]

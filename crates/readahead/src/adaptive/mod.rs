@@ -300,6 +300,11 @@ impl Policy for Adaptive {
         }
     }
 
+    fn forget_volume(&mut self, volume: VolumeId) {
+        self.volumes.forget_if(|of| *of == volume);
+        self.accounts.forget_if(|(of, _)| *of == volume);
+    }
+
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         let moment = now.saturating_sub(idle);
         let tally = &mut self.tally;

@@ -38,8 +38,13 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     );
     lines.extend(wrapped("  windows", &windows));
     lines.extend(wrapped("  so far", &metrics.to_string()));
-    if let Some(walks) = metrics.walks() {
-        lines.extend(wrapped("  trees", &walks));
+    let ways = [
+        ("  ahead", metrics.windows()),
+        ("  trees", metrics.walks()),
+        ("  starts", metrics.remembered()),
+    ];
+    for (label, text) in ways {
+        lines.extend(text.into_iter().flat_map(|text| wrapped(label, &text)));
     }
     let not_read = metrics.not_read.to_string();
     if !not_read.is_empty() {
@@ -237,9 +242,9 @@ daemon (process 77), for 2 h 13 min
   budget      12.0 MB read ahead and not used yet, of 512.0 MB allowed; at most
               0.0 MB so far
   windows     0 kernel windows changed now, 0 narrowed so far
-  so far      41.2 s earned, 0.6 s spent; read ahead 25.0 MB in 12 windows:
-              24.0 MB used, 0.0 MB wasted, 0.0 MB for dense random reading; 300
-              stalls saved; 4711 events, 0 lost; 0.000 s CPU
+  so far      41.2 s earned, 0.6 s spent; 4711 events, 0 lost; 0.000 s CPU
+  ahead       25.0 MB read ahead in 12 windows: 24.0 MB used, 0.0 MB wasted,
+              0.0 MB for dense random reading; 300 stalls saved
   not read    812 times nothing to gain, 3 times the device was busy
   behind      2 streams; dropped 0.0 MB behind streams; kept 0.0 MB that were
               cached before, or used by others or again; left 0.0 MB that were
