@@ -2,7 +2,7 @@
 //! them. No other file gets that advice, not even for a moment.
 
 use super::target::Entry;
-use super::{FRESH_NS, LEAST_COPY_PAGES, MOST_COPIES, Windows};
+use super::{FRESH_NS, LEAST_COPY_PAGES, Windows};
 use crate::Nanos;
 use crate::ids::Target;
 
@@ -21,19 +21,12 @@ impl Windows {
         }
         let is_open_file = matches!(target, Target::OpenFile(_));
         let is_fresh = now.saturating_sub(entry.heard_at) < FRESH_NS;
-        let others = self
-            .entries
-            .iter()
-            .filter(|(other, entry)| **other != target && entry.is_without_look_ahead());
-        let (mut copies, mut is_first) = (0, true);
-        for (_, other) in others {
-            copies += 1;
-            is_first &= other.reader() != entry.reader();
-        }
-        is_open_file
-            && is_fresh
-            && is_first
-            && copies < MOST_COPIES
-            && entry.access.request_pages >= LEAST_COPY_PAGES
+        let is_first = self.entries.iter().all(|(other, of_other)| {
+            *other == target
+                || !of_other.is_without_look_ahead()
+                || of_other.reader() != entry.reader()
+        });
+        let is_large = entry.access.request_pages >= LEAST_COPY_PAGES;
+        is_open_file && is_fresh && is_large && is_first
     }
 }

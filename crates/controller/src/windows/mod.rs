@@ -46,9 +46,6 @@ const MOST_MOMENTS: usize = 64;
 /// 64 KiB. A program that reads less at a time would wait too often without look-ahead.
 const LEAST_COPY_PAGES: u32 = 16;
 
-/// Most copies that are read without look-ahead at once.
-const MOST_COPIES: usize = 64;
-
 /// After this long without an access, an open file may have been closed, and another one opened at its address.
 const FRESH_NS: Nanos = 1_000_000_000;
 
