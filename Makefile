@@ -13,7 +13,8 @@ export CARGO_TARGET_DIR := $(abspath $(TARGET))
 # The shell asks, after setup has installed what was missing: make expands a recipe before it runs the first line.
 FEATURES = $$(scripts/features)
 
-.PHONY: help setup build demo test test-kernels test-package torture lint bench bench-tune install uninstall deb wheel
+.PHONY: help setup build demo test test-kernels test-package torture lint bench bench-tune install uninstall deb wheel \
+	check-prefix
 
 # Paths that `make install` writes and `make uninstall` removes.
 BIN = $(DESTDIR)$(PREFIX)/bin/bowwave
@@ -103,8 +104,13 @@ bench: build
 bench-tune: build
 	cargo run --release --locked -p bowwave-tune --example lab-devices -- $(TARGET)/release/bowwave $(or $(RUNS),1)
 
+# Make divides lists of files at blanks, and the units need whole paths.
+check-prefix:
+	@case '$(PREFIX)' in /*) ;; *) false ;; esac && case '$(PREFIX)' in *[!A-Za-z0-9/._+~-]*) false ;; esac || \
+		{ echo "make: PREFIX must begin with / and have only letters, digits and /._+~- in it" >&2; exit 1; }
+
 # Root may have no toolchain: then what a user has built is installed.
-install: $(if $(shell PATH='$(PATH)' command -v cargo),build)
+install: check-prefix $(if $(shell PATH='$(PATH)' command -v cargo),build)
 	install -D -m 755 $(TARGET)/$(PROFILE)/bowwave $(BIN)
 	install -d $(sort $(dir $(UNITS))) $(dir $(RULE)) $(DOC)/docs $(DOC)/examples
 	for unit in $(UNITS); do sed 's|/usr/local/|$(PREFIX)/|' etc/$${unit##*/} > $$unit || exit 1; done
@@ -116,9 +122,9 @@ install: $(if $(shell PATH='$(PATH)' command -v cargo),build)
 	$(BIN) generate $(SHARE)
 	test -e $(CONFIG) || install -D -m 644 etc/config.toml $(CONFIG)
 	if test -z '$(DESTDIR)' && test -d /run/systemd/system; then systemctl daemon-reload; fi
-	@echo "Next: bowwave doctor (what works here), sudo bowwave run -- COMMAND, or systemctl enable --now bowwave; $(DOC)/docs/index.md"
+	@if test -z '$(DESTDIR)'; then scripts/after-install '$(PREFIX)'; fi
 
-uninstall:
+uninstall: check-prefix
 	rm -f $(BIN) $(UNITS) $(RULE) $(addprefix $(DOC)/,$(TO_READ)) $(addprefix $(DOC)/,$(wildcard docs/*.md))
 	rm -f $(GENERATED) $(addprefix $(DOC)/examples/,$(notdir $(EXAMPLES)))
 	-rmdir $(DOC)/docs $(DOC)/examples $(DOC)

@@ -3,21 +3,28 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
 const BOWWAVE: &str = env!("CARGO_BIN_EXE_bowwave");
 
-/// Installs with that prefix, or does what else `goal` says.
-fn make(goal: &str, prefix: &str, target: &Path, root: &Path) {
-    let output = Command::new("make")
-        .args(["--old-file=build", "-C", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), goal])
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// What make says.
+fn made(goal: &str, prefix: &str, target: &Path, root: &Path) -> Output {
+    Command::new("make")
+        .args(["--old-file=build", "-C", REPOSITORY, goal])
         .arg(format!("PREFIX={prefix}"))
         .arg(format!("TARGET={}", target.display()))
         .arg(format!("DESTDIR={}", root.display()))
         .output()
-        .expect("make is there");
+        .expect("make is there")
+}
+
+/// Installs with that prefix, or does what else `goal` says.
+fn make(goal: &str, prefix: &str, target: &Path, root: &Path) {
+    let output = made(goal, prefix, target, root);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -44,6 +51,37 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 fn links(page: &str) -> impl Iterator<Item = &str> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
     targets.filter(|target| !target.is_empty() && !target.starts_with("http"))
+}
+
+#[test]
+fn a_prefix_that_make_would_take_apart_is_refused() {
+    let (target, root) = (built(), tempfile::tempdir().expect("a folder"));
+    for prefix in ["opt/bowwave", "", "/opt/bow wave", "/opt/a|b", "/opt/&"] {
+        for goal in ["install", "uninstall"] {
+            let output = made(goal, prefix, target.path(), root.path());
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && said.contains("PREFIX must begin"), "{said}");
+        }
+    }
+    assert_eq!(files_below(root.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn after_an_installation_one_is_told_commands_that_work() {
+    let next = |prefix: &str| {
+        let mut script = Command::new(Path::new(REPOSITORY).join("scripts/after-install"));
+        let output = script.arg(prefix).env("PATH", "/usr/bin:/bin:/usr/local/bin").output();
+        String::from_utf8(output.expect("it runs").stdout).expect("text")
+    };
+    let told = next("/usr/local");
+    assert!(told.contains("Next: bowwave doctor") && told.contains("sudo bowwave run"), "{told}");
+    let told = next("/opt/bowwave");
+    assert!(told.contains("sudo /opt/bowwave/bin/bowwave run -- COMMAND"), "{told}");
+    let daemon = match Path::new("/run/systemd/system").exists() {
+        true => "systemctl enable --now /opt/bowwave/lib/systemd/system/bowwave.service\n",
+        false => "sudo /opt/bowwave/bin/bowwave daemon\n",
+    };
+    assert!(told.ends_with(daemon), "{told}");
 }
 
 #[test]
