@@ -104,6 +104,25 @@ fn what_lies_beyond_the_end_of_its_file_is_told() {
 }
 
 #[test]
+fn a_trace_whose_own_pauses_take_most_of_the_time_is_told_of_the_option_without() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("pauses.csv");
+    let told = |pause_us: u64, options: &[&str]| {
+        let reads = format!("0,p,/a,read,0,65536\n{pause_us},p,/a,read,9000000,65536\n");
+        let text_of_trace = format!("time_us,process,file,op,offset,bytes\n{reads}");
+        std::fs::write(&path, text_of_trace).expect("a writable folder");
+        let output = bowwave(&[&["replay", &path.to_string_lossy()][..], options].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let said = told(10_000_000, &[]);
+    assert!(said.contains("10.0") && said.contains("--pace none"), "{said}");
+    assert_eq!(told(10_000_000, &["--pace", "none"]), "");
+    assert_eq!(told(10_000_000, &["--json"]), "");
+    assert_eq!(told(1, &[]), "");
+}
+
+#[test]
 fn tables_are_listed_with_their_titles() {
     let listed = text_of(&["reproduce", "--list"]);
     let ramp = listed.lines().find(|line| line.starts_with("ramp-2005 ")).expect("it is one");

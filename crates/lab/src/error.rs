@@ -28,7 +28,7 @@ pub enum LabError {
     Unknown(String),
     /// It is not up yet, and may never be.
     #[error(
-        "it is being made, or whoever made it was killed; `bowwave lab down {0}` removes what is left"
+        "it is being made; if whoever made it was killed, `bowwave lab down {0}` removes what is left"
     )]
     HalfMade(String),
     /// Its `state.json` cannot be read.

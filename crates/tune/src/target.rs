@@ -43,7 +43,7 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// It does not exist or may not be read.
-    #[error("cannot read {path}: {error}")]
+    #[error("cannot read {path}: {error}{remedy}", remedy = remedy(error))]
     Unreadable {
         /// The path that the user gave.
         path: PathBuf,
@@ -62,6 +62,16 @@ pub enum TargetError {
         least = sources::LEAST_BYTES >> 10
     )]
     NothingToRead(PathBuf),
+}
+
+/// What to do if that is the cause.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; run this with sudo, or name something that you may read"
+        }
+        _ => "",
+    }
 }
 
 impl Target {

@@ -13,6 +13,10 @@ use crate::target::Target;
 /// Assumed if the kernel does not report the memory: no bound.
 const UNKNOWN_MEMORY: u64 = u64::MAX;
 
+/// A larger window that multiplies throughput by less is not proposed: all readers of the device would get it. `advise`
+/// proposes nothing for less, either.
+const LEAST_GAIN: f64 = 1.05;
+
 /// The results of tuning a target.
 #[derive(Debug)]
 pub struct Tuning {
@@ -177,7 +181,14 @@ impl Tuning {
             Some(gain) => format!("; the change multiplies sequential throughput by {gain:.2}"),
             None => String::new(),
         };
-        format!("The window is {current} now{formula}{gain}.")
+        let little = if self.gains_little() { ", which is too little to set it for" } else { "" };
+        format!("The window is {current} now{formula}{gain}{little}.")
+    }
+
+    /// Whether a larger window gains too little for a change.
+    pub fn gains_little(&self) -> bool {
+        let Some(Choice { kb, gain: Some(gain), .. }) = self.choice else { return false };
+        Some(kb) > self.current_kb && gain < LEAST_GAIN && !self.is_disturbed()
     }
 }
 
@@ -222,6 +233,17 @@ mod tests {
         let text = choice(1024, Reason::Unmeasured, None);
         assert!(text.contains("1024 KiB is that window or, if larger, the current one"));
         assert!(tuning(None).explanation().contains("larger file"));
+    }
+
+    #[test]
+    fn a_larger_window_that_gains_little_is_not_worth_a_change_and_a_smaller_one_saves_memory() {
+        let choice =
+            |kb, gain| tuning(Some(Choice { kb, reason: Reason::Plateau, gain: Some(gain) }));
+        let little = choice(512, 1.04);
+        assert!(
+            little.gains_little() && little.explanation().ends_with("too little to set it for.")
+        );
+        assert!(!choice(512, 1.06).gains_little() && !choice(64, 0.99).gains_little());
     }
 
     #[test]

@@ -142,7 +142,23 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         write_page(file, &page::replays(&about, &trace, &replays), Some(path))?;
     }
     printed?;
+    if !args.json && matches!(args.pace, PaceName::Trace) {
+        replays.first().and_then(pace_matters).into_iter().for_each(print::note);
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says so if the trace's own starts and pauses take most of the time, since no policy changes those.
+fn pace_matters(replay: &Replay) -> Option<String> {
+    let last = replay.processes.iter().max_by(|a, b| a.ended_s.total_cmp(&b.ended_s))?;
+    let own_s = last.ended_s - last.stalled_s;
+    (own_s > last.ended_s / 2.0).then(|| {
+        format!(
+            "in {own_s:.3} of the {:.3} s of {}, the process that ends last does not wait for the device: it starts \
+             and pauses as in the trace. --pace none leaves starts and pauses out",
+            last.ended_s, replay.policy
+        )
+    })
 }
 
 /// Splits at the commas between policies, but not between a policy's parameters: `a:x=1,y=2,b`

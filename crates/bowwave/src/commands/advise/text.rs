@@ -23,10 +23,21 @@ const START_S: f64 = 30.0;
 
 pub(super) fn describe(path: &Path, load: &Load, ground: &Ground, advice: &Advice) -> String {
     let mut lines = vec![about(path, load, ground), today(load, advice)];
+    let mut is_advised = true;
     for (number, prediction) in advice.predictions.iter().enumerate() {
         lines.push(String::new());
         lines.push(format!("{}. {}", number + 1, headline(prediction, advice)));
-        lines.extend(details(prediction, load, ground, advice));
+        if prediction.remedy == Remedy::Leave {
+            is_advised = false;
+            continue;
+        }
+        lines.push(format!("   costs: {}", costs(prediction, load, advice)));
+        // What is worse than today's setting is shown, but not how to have it.
+        if is_advised {
+            let steps = Steps::of(&prediction.remedy, ground);
+            lines.extend(commands("   apply: ", &steps.apply));
+            lines.extend(commands("   undo:  ", &steps.undo));
+        }
     }
     let notes = notes(load, ground, advice);
     if !notes.is_empty() {
@@ -60,13 +71,9 @@ fn today(load: &Load, advice: &Advice) -> String {
         1 => String::new(),
         _ => format!(" in all processes together, the last of which ends after {}", time(*ends_s)),
     };
-    let others = seconds.expected - advice.busy_s;
-    let idle = match time(others) {
-        others if others == time(0.0) => String::new(),
-        others => {
-            format!(" Processes that hardly wait take {others} of it; shares are of the rest.")
-        }
-    };
+    let idle = idle(advice)
+        .map(|idle| format!(" Processes that hardly wait take {idle} of it."))
+        .unwrap_or_default();
     format!(
         "Today: {}{ends}; {} of that waiting.{idle} The device reads {}; {} are needed.",
         time(seconds.expected),
@@ -74,6 +81,12 @@ fn today(load: &Load, advice: &Advice) -> String {
         bytes(*read_bytes),
         bytes(advice.needed_bytes.saturating_sub(advice.cached_bytes)),
     )
+}
+
+/// How long processes take today that hardly wait, if there are any.
+fn idle(advice: &Advice) -> Option<String> {
+    let idle = time(advice.today().seconds.expected - advice.busy_s);
+    (idle != time(0.0)).then_some(idle)
 }
 
 fn headline(prediction: &Prediction, advice: &Advice) -> String {
@@ -107,9 +120,10 @@ fn gain(prediction: &Prediction, advice: &Advice) -> String {
     let Range { least, expected, most } = prediction.saved;
     let takes = time(prediction.seconds.expected);
     let times = advice.busy_s / (advice.busy_s - expected).max(1e-9);
+    let rest = idle(advice).map_or("", |_| " where processes wait");
     if least > 0.0 {
         format!(
-            "{takes}, saves {} ({} to {}); {times:.2} times as fast.",
+            "{takes}, saves {} ({} to {}); {times:.2} times as fast{rest}.",
             time(expected),
             time(least),
             time(most)
@@ -125,17 +139,6 @@ fn gain(prediction: &Prediction, advice: &Advice) -> String {
             time(most)
         )
     }
-}
-
-fn details(prediction: &Prediction, load: &Load, ground: &Ground, advice: &Advice) -> Vec<String> {
-    if prediction.remedy == Remedy::Leave {
-        return Vec::new();
-    }
-    let steps = Steps::of(&prediction.remedy, ground);
-    let mut lines = vec![format!("   costs: {}", costs(prediction, load, advice))];
-    lines.extend(commands("   apply: ", &steps.apply));
-    lines.extend(commands("   undo:  ", &steps.undo));
-    lines
 }
 
 fn costs(prediction: &Prediction, load: &Load, advice: &Advice) -> String {

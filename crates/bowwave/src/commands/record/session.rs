@@ -121,6 +121,13 @@ impl Session {
             "the trace {} was removed or replaced by somebody while it was recorded; record again, into a file of its own",
             self.path.display()
         );
+        if totals.operations == 0 {
+            return Ok(format!(
+                "no program read a file meanwhile, so the trace {} is empty; {}",
+                self.path.display(),
+                lost(&totals)
+            ));
+        }
         // Before Linux 6.18 the kernel does not tell which pages it brings in.
         let brought = match totals.pages {
             0 => String::new(),

@@ -3,6 +3,7 @@
 use linux::knob::Knob;
 use linux::shell::quoted;
 use serde_json::{Value, json};
+use tune::measure::Measured;
 use tune::tuning::Tuning;
 
 use crate::invocation;
@@ -50,7 +51,6 @@ fn figures(tuning: &Tuning) -> String {
 
 /// Remarks about the figures.
 fn remarks(tuning: &Tuning) -> Vec<String> {
-    const MOSTLY: f64 = 0.9;
     let mut remarks = Vec::new();
     let target = tuning.target.given.display();
     if let Some(measured) = &tuning.measured {
@@ -73,7 +73,7 @@ fn remarks(tuning: &Tuning) -> Vec<String> {
                     .into(),
             );
         }
-        if measured.zero_share > MOSTLY {
+        if is_mostly_zeros(measured) {
             remarks.push(format!(
                 "Most of {target} is zeros, which thin and trimmed devices answer without their \
                  medium; name a file on it to be sure."
@@ -83,11 +83,19 @@ fn remarks(tuning: &Tuning) -> Vec<String> {
     remarks
 }
 
+fn is_mostly_zeros(measured: &Measured) -> bool {
+    const MOSTLY: f64 = 0.9;
+    measured.zero_share > MOSTLY
+}
+
 /// How to use the figures.
 fn next_step(tuning: &Tuning) -> Option<String> {
     let (knob, choice) = (tuning.target.knob.as_ref()?, tuning.choice?);
     let (bowwave, target) = (invocation::as_root(), quoted(&tuning.target.given));
-    if tuning.is_disturbed() || tuning.current_kb == Some(choice.kb) {
+    if tuning.is_disturbed() || tuning.gains_little() || tuning.current_kb == Some(choice.kb) {
+        return None;
+    }
+    if tuning.measured.as_ref().is_some_and(is_mostly_zeros) {
         return None;
     }
     let may_set = knob.is_writable();
@@ -145,7 +153,6 @@ mod tests {
     use linux::identity::Identity;
     use linux::knob::Knob;
     use tune::choose::{Choice, Reason};
-    use tune::measure::Measured;
     use tune::target::Target;
 
     use super::*;
@@ -195,5 +202,26 @@ mod tests {
         assert!(!describe(&better, true).contains("sudo"), "it is about to be set");
         let right = Tuning { current_kb: Some(512), ..better };
         assert!(!describe(&right, false).contains("sudo"), "there is nothing to set");
+    }
+
+    #[test]
+    fn a_small_gain_and_figures_of_no_medium_come_without_a_command_that_sets_it() {
+        let of = |kb, gain, zero_share| {
+            let mut tuning = tuning(false)?;
+            tuning.choice = Some(Choice { kb, reason: Reason::Plateau, gain: Some(gain) });
+            tuning.measured = Some(Measured { zero_share, ..Measured::default() });
+            Some(describe(&tuning, false))
+        };
+        let Some(little) = of(512, 1.04, 0.0) else {
+            return eprintln!("skipped: no device has a window");
+        };
+        assert!(
+            little.contains("by 1.04, which is too little") && !little.contains("sudo"),
+            "{little}"
+        );
+        assert!(of(512, 1.06, 0.0).is_some_and(|text| text.contains("sudo")));
+        assert!(of(64, 0.99, 0.0).is_some_and(|text| text.contains("sudo")), "it saves memory");
+        let zeros = of(512, 1.5, 1.0).expect("a device has a window");
+        assert!(zeros.contains("is zeros") && !zeros.contains("sudo"), "{zeros}");
     }
 }
