@@ -92,18 +92,21 @@ figures! {
 
 impl Controller {
     /// What reading ahead has saved and cost on a file system.
-    pub(crate) fn account_of(&self, dev: DeviceNumber) -> Balance {
-        let credit_s = self.policy.account(dev.volume()).unwrap_or_default().balance().credit_s;
+    fn account_of(&self, dev: DeviceNumber) -> Balance {
         let Saved { earned_s, spent_s } = self.saved_on(dev);
-        Balance { earned_s, spent_s, credit_s }
+        Balance { earned_s, spent_s, credit_s: self.streams_on(dev).credit_s }
     }
 
     /// The same without the credit.
     pub(crate) fn saved_on(&self, dev: DeviceNumber) -> Saved {
-        let Balance { earned_s, spent_s, .. } =
-            self.policy.account(dev.volume()).unwrap_or_default().balance();
+        let Balance { earned_s, spent_s, .. } = self.streams_on(dev);
         let of_streams = Saved { earned_s, spent_s };
         of_streams.plus(self.walks.saved_on(dev)).plus(self.starts.saved_on(dev))
+    }
+
+    /// The part of it that streams have; only they have credit.
+    fn streams_on(&self, dev: DeviceNumber) -> Balance {
+        self.policy.account(dev.volume()).unwrap_or_default().balance()
     }
 
     /// What the controller is doing at `now`.

@@ -197,6 +197,14 @@ mod tests {
         assert!(error.starts_with("/dev/null is neither a block device"), "{error}");
         let error = Target::of(Path::new("/no/such/file")).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /no/such/file"), "{error}");
+        let forbidden = TargetError::Unreadable {
+            path: "/mnt/private".into(),
+            error: io::ErrorKind::PermissionDenied.into(),
+        };
+        assert_eq!(
+            forbidden.to_string(),
+            "cannot read /mnt/private: permission denied; run this with sudo, or name something that you may read"
+        );
         let error = Target::of(Path::new("/proc/version")).unwrap_err().to_string();
         assert!(error.contains("no page cache"), "{error}");
     }

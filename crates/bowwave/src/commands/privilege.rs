@@ -5,18 +5,14 @@ use linux::privilege::Privilege;
 
 /// Fails unless this process may observe reads.
 pub(crate) fn demand(command: &str) -> anyhow::Result<()> {
-    ensure!(
-        Privilege::own().may_observe(),
-        "bowwave {command} needs root (or CAP_BPF and CAP_PERFMON) to see reads; start it with sudo"
-    );
-    Ok(())
+    demand_to("see reads", command)
 }
 
-/// The same for `bowwave daemon --recover`, which a service of these capabilities starts, too.
-pub(crate) fn demand_recovery() -> anyhow::Result<()> {
+/// The same for a command that needs the privilege for something else.
+pub(crate) fn demand_to(purpose: &str, command: &str) -> anyhow::Result<()> {
     ensure!(
         Privilege::own().may_observe(),
-        "bowwave daemon --recover needs root to put windows back; start it with sudo"
+        "bowwave {command} needs root (or CAP_BPF and CAP_PERFMON) to {purpose}; start it with sudo"
     );
     Ok(())
 }

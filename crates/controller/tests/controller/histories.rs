@@ -29,6 +29,7 @@ fn taught() -> Machine {
 fn it_outlasts_the_readers() {
     let mut machine = taught();
     let shown = history(&machine).expect("they were read");
+    assert_ne!(shown, serde_json::to_string(&History::default()).expect("JSON"));
     machine.wait(60 * SECOND);
     assert_eq!(history(&machine), Some(shown));
 }

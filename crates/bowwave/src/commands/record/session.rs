@@ -121,30 +121,30 @@ impl Session {
             "the trace {} was removed or replaced by somebody while it was recorded; record again, into a file of its own",
             self.path.display()
         );
-        if totals.operations == 0 {
-            return Ok(format!(
-                "no program read a file meanwhile, so the trace {} is empty; {}",
-                self.path.display(),
-                lost(&totals)
-            ));
-        }
-        // Before Linux 6.18 the kernel does not tell which pages it brings in.
-        let brought = match totals.pages {
-            0 => String::new(),
-            pages => {
-                format!(", for which the kernel brought in {} pages,", print::thousands(pages))
-            }
-        };
-        Ok(format!(
-            "{} operations of {} processes on {} files{brought} are in {} ({}); {}",
-            print::thousands(totals.operations),
-            print::thousands(totals.processes.into()),
-            print::thousands(totals.files.into()),
-            self.path.display(),
-            HumanBytes(totals.bytes),
-            lost(&totals),
-        ))
+        Ok(contents(&self.path, &totals))
     }
+}
+
+/// What the trace holds, in a sentence.
+fn contents(path: &Path, totals: &Totals) -> String {
+    let path = path.display();
+    if totals.operations == 0 {
+        let lost = lost(totals);
+        return format!("no program read a file meanwhile, so the trace {path} is empty; {lost}");
+    }
+    // Before Linux 6.18 the kernel does not tell which pages it brings in.
+    let brought = match totals.pages {
+        0 => String::new(),
+        pages => format!(", for which the kernel brought in {} pages,", print::thousands(pages)),
+    };
+    format!(
+        "{} operations of {} processes on {} files{brought} are in {path} ({}); {}",
+        print::thousands(totals.operations),
+        print::thousands(totals.processes.into()),
+        print::thousands(totals.files.into()),
+        HumanBytes(totals.bytes),
+        lost(totals),
+    )
 }
 
 /// What was lost, in words.
@@ -164,4 +164,24 @@ fn lost(totals: &Totals) -> String {
 
 fn cannot_write(path: &Path) -> String {
     format!("the trace {} ends early", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_without_operations_is_said_to_be_empty() {
+        let said = contents(Path::new("t"), &Totals::default());
+        assert_eq!(
+            said,
+            "no program read a file meanwhile, so the trace t is empty; nothing was lost"
+        );
+        let totals = Totals { operations: 3, processes: 1, files: 2, lost: 4, ..Totals::default() };
+        let said = contents(Path::new("t"), &totals);
+        assert_eq!(
+            said,
+            "3 operations of 1 processes on 2 files are in t (0 B); 4 operations were lost"
+        );
+    }
 }
