@@ -129,10 +129,10 @@ static __always_inline bool is_muted(struct file_key *key, u64 now)
 static __always_inline struct event *begin_event(struct inode *inode, struct file_key *key,
 						 u64 page, u64 last, u64 now)
 {
-	struct spender spender = current_spender();
+	struct spender spender = {};
 	struct event *event = 0;
 
-	if (may_report(&spender, now))
+	if (spend_event(&spender, now))
 		event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&lost_events, 1);
@@ -360,23 +360,20 @@ static __always_inline bool may_carry_marks(u64 ino)
 	return marked_inodes[bit >> 6] & (1ULL << (bit & 63));
 }
 
-/* `is_over`: the access is reported when it is done, so a forward reader has come to `last` at least. */
-static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags,
-				     bool is_over)
+/* Reports the mark that the access touches, if there is one. `is_over`: the access is reported when it is done, so a
+ * forward reader has come to `last` at least. */
+static __always_inline void report_mark(struct inode *inode, u64 first, u64 last, u8 flags, bool is_over)
 {
-	struct inode *inode = mapping->host;
 	struct file_state *state;
 	struct file_key key;
 	struct event *event;
 	struct touch touch;
 
-	if (inode && drops_behind)
-		follow_stream(inode, first, last, flags);
-	if (!inode || !may_carry_marks(inode->i_ino) || !interest_in(inode, &key))
-		return 0;
+	if (!may_carry_marks(inode->i_ino) || !interest_in(inode, &key))
+		return;
 	state = bpf_map_lookup_elem(&files, &key);
 	if (!state || !state->marked_chunks || !manages_current_task())
-		return 0;
+		return;
 	touch = (struct touch){
 		.key = { .ino = key.ino, .dev = key.dev, .chunk = first >> CHUNK_SHIFT },
 		.first = first,
@@ -384,10 +381,10 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 		.marked_chunks = state->marked_chunks,
 	};
 	if (!take_mark(&touch))
-		return 0;
+		return;
 	event = begin_event(inode, &key, first, last, bpf_ktime_get_ns());
 	if (!event)
-		return 0;
+		return;
 	event->kind = EVENT_MARK;
 	if (is_over)
 		event->previous = last;
@@ -395,6 +392,18 @@ static __always_inline int on_access(struct address_space *mapping, u64 first, u
 	event->mark_last = touch.taken.last;
 	event->flags = flags;
 	bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline int on_access(struct address_space *mapping, u64 first, u64 last, u8 flags,
+				     bool is_over)
+{
+	struct inode *inode = mapping->host;
+
+	if (!inode)
+		return 0;
+	report_mark(inode, first, last, flags, is_over);
+	if (drops_behind)
+		follow_stream(inode, first, last, flags);
 	return 0;
 }
 
@@ -420,29 +429,38 @@ static __always_inline void note_fault(struct file_key *key, u64 index)
 	bpf_map_update_elem(&faults, &task, &place, BPF_ANY);
 }
 
-static __always_inline int on_page_fault(struct address_space *mapping, u64 index)
+/* Reports the fault if the page is absent, and notes it otherwise. */
+static __always_inline void report_fault(struct address_space *mapping, struct inode *inode, u64 index)
 {
-	struct inode *inode = mapping->host;
 	u64 now = bpf_ktime_get_ns(), entry;
 	struct file_key key;
 	struct event *event;
 
-	if (inode && drops_behind)
-		follow_stream(inode, index, index, FLAG_MMAP);
-	if (!inode || !interest_in(inode, &key) || !manages_current_task() || is_muted(&key, now))
-		return 0;
+	if (!interest_in(inode, &key) || !manages_current_task() || is_muted(&key, now))
+		return;
 	entry = page_cache_entry(mapping, index);
 	if (entry && !(entry & EVICTED_TAG)) {
 		note_fault(&key, index);
-		return 0;
+		return;
 	}
 	event = begin_event(inode, &key, index, index, now);
 	if (!event)
-		return 0;
+		return;
 	event->kind = EVENT_FAULT;
 	event->flags = FLAG_MMAP;
 	event->past = entry & EVICTED_TAG ? PAST_EVICTED : PAST_UNKNOWN;
 	bpf_ringbuf_submit(event, 0);
+}
+
+static __always_inline int on_page_fault(struct address_space *mapping, u64 index)
+{
+	struct inode *inode = mapping->host;
+
+	if (!inode)
+		return 0;
+	report_fault(mapping, inode, index);
+	if (drops_behind)
+		follow_stream(inode, index, index, FLAG_MMAP);
 	return 0;
 }
 

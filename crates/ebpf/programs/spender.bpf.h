@@ -38,24 +38,37 @@ struct {
 	__type(value, struct bucket);
 } buckets SEC(".maps");
 
-/* The innermost cgroup of the task that root has made: it and those above it belong to root. */
-static __noinline u64 cgroup_of_roots(struct task_struct *task)
-{
-	struct cgroup *own = BPF_CORE_READ(task, cgroups, dfl_cgrp), *at = 0;
-	void **ancestors = (void *)own + bpf_core_field_offset(struct cgroup, ancestors);
-	int level = BPF_CORE_READ(own, level);
-	struct kernfs_iattrs *attributes;
-	u64 id = 0;
+/* On the way from the root of the cgroups to a task's own. */
+struct cgroup_path {
+	void **cgroups;
+	u64 id;
+};
 
-	for (int i = 0; i < MOST_LEVELS && i <= level; i++) {
-		if (bpf_probe_read_kernel(&at, sizeof(at), ancestors + i))
-			break;
-		attributes = BPF_CORE_READ(at, kn, iattr);
-		if (attributes && BPF_CORE_READ(attributes, ia_uid.val))
-			break;
-		id = BPF_CORE_READ(at, kn, id);
-	}
-	return id;
+/* Goes one level down, unless the cgroup there is not root's. */
+static long follow_cgroup(u64 level, void *data)
+{
+	struct cgroup_path *path = data;
+	struct kernfs_iattrs *attributes;
+	struct cgroup *at = 0;
+
+	if (bpf_probe_read_kernel(&at, sizeof(at), path->cgroups + level))
+		return 1;
+	attributes = BPF_CORE_READ(at, kn, iattr);
+	if (attributes && BPF_CORE_READ(attributes, ia_uid.val))
+		return 1;
+	path->id = BPF_CORE_READ(at, kn, id);
+	return 0;
+}
+
+/* The innermost cgroup of the task that root has made: it and those above it belong to root. */
+static __always_inline u64 cgroup_of_roots(struct task_struct *task)
+{
+	struct cgroup *own = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	struct cgroup_path path = { .cgroups = (void *)own + bpf_core_field_offset(struct cgroup, ancestors) };
+	u32 levels = BPF_CORE_READ(own, level) + 1;
+
+	bpf_loop(levels < MOST_LEVELS ? levels : MOST_LEVELS, follow_cgroup, &path, 0);
+	return path.id;
 }
 
 /* The user namespace that owns the task's outermost PID namespace, if it is in one; else the task's own. */
@@ -72,10 +85,20 @@ static __always_inline struct user_namespace *user_namespace_of(struct task_stru
 	return BPF_CORE_READ(outermost, user_ns);
 }
 
-static __noinline u32 maker_of(struct user_namespace *namespace)
+/* Goes one level up, unless this is an outermost namespace. */
+static long leave_namespace(u64 number, void *data)
 {
-	for (int i = 0; i < MOST_USER_NAMESPACES && BPF_CORE_READ(namespace, level) > 1; i++)
-		namespace = BPF_CORE_READ(namespace, parent);
+	struct user_namespace **namespace = data;
+
+	if (BPF_CORE_READ(*namespace, level) <= 1)
+		return 1;
+	*namespace = BPF_CORE_READ(*namespace, parent);
+	return 0;
+}
+
+static __always_inline u32 maker_of(struct user_namespace *namespace)
+{
+	bpf_loop(MOST_USER_NAMESPACES, leave_namespace, &namespace, 0);
 	return BPF_CORE_READ(namespace, owner.val);
 }
 
@@ -122,6 +145,16 @@ static __always_inline bool may_report(struct spender *spender, u64 now)
 		return false;
 	__sync_fetch_and_add(&bucket->tokens, -1);
 	return true;
+}
+
+/* Fills in the current task's spender, and says whether it may report one more event. This is a global function so that
+ * the verifier checks it once, and not on each path that leads here. */
+__noinline int spend_event(struct spender *spender, u64 now)
+{
+	if (!spender)
+		return false;
+	*spender = current_spender();
+	return may_report(spender, now);
 }
 
 #endif

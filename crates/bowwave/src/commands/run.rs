@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::Duration;
 
 use crate::commands::child::{self, Caught};
@@ -126,6 +127,10 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
             print::note(format_args!("{error}; the command continues without read-ahead"));
         }
     }
+    if !args.drops_behind() && args.remember.is_none() {
+        // Looks at every process, so nothing waits for it.
+        let _ = thread::Builder::new().name("bowwave-look".into()).spawn(note_daemon);
+    }
     let status = command.wait()?;
     // From here on, a signal ends bowwave's own waiting. Earlier ones do not count, as one of them may have ended the
     // command.
@@ -205,13 +210,23 @@ fn job(args: &Args) -> anyhow::Result<Job> {
     };
     Ok(Job {
         prepared: Prepared::new(options, None),
-        drops_behind: args.drops_behind(),
         is_verbose: args.verbose,
         is_strict: args.strict,
         state: args.state.clone(),
         memory: memory.transpose()?.flatten(),
         role: Role::Run { command: args.command[0].to_string_lossy().into_owned() },
     })
+}
+
+/// Reports a daemon that already does the same.
+fn note_daemon() {
+    if let Some(daemon) = linux::daemons::running().find(|daemon| daemon.manages_all) {
+        print::note(format_args!(
+            "a daemon (process {}) already manages every program, unless its configuration names \
+             paths; bowwave run gains nothing beside it and uses CPU time",
+            daemon.pid
+        ));
+    }
 }
 
 /// The result. An error is only reported, with its consequence, so that the command gets help nonetheless.

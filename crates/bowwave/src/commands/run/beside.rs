@@ -30,7 +30,6 @@ use crate::print;
 /// What to manage, and how.
 pub(super) struct Job {
     pub(super) prepared: Prepared,
-    pub(super) drops_behind: bool,
     /// Report when bowwave begins to manage reads.
     pub(super) is_verbose: bool,
     /// Return a failure to the caller instead of reporting it.
@@ -148,11 +147,8 @@ fn run_engine(
     tell_loaded: impl Fn(Result<(), String>),
     endings: &Receiver<Ending>,
 ) -> Option<Outcome> {
-    let Job { prepared, drops_behind, is_verbose, is_strict, state, role, mut memory } = job;
+    let Job { prepared, is_verbose, is_strict, state, role, mut memory } = job;
     let started = Instant::now();
-    if !drops_behind && memory.is_none() {
-        note_daemon();
-    }
     let loaded = load(prepared, is_strict).map_err(|error| error.to_string());
     let _ = set_child_subreaper(None);
     if is_over.swap(true, Ordering::SeqCst) {
@@ -187,17 +183,6 @@ fn run_engine(
         // The command could not be started.
         Err(_) => Outcome::Managed(Box::new(engine.leave())),
     })
-}
-
-/// Reports a daemon that already does the same.
-fn note_daemon() {
-    if let Some(daemon) = linux::daemons::running().find(|daemon| daemon.manages_all) {
-        print::note(format_args!(
-            "a daemon (process {}) already manages every program, unless its configuration names \
-             paths; bowwave run gains nothing beside it and uses CPU time",
-            daemon.pid
-        ));
-    }
 }
 
 fn load(prepared: Prepared, is_strict: bool) -> Result<Engine, EngineError> {
