@@ -74,7 +74,10 @@ fn after_an_installation_one_is_told_commands_that_work() {
         String::from_utf8(output.expect("it runs").stdout).expect("text")
     };
     let told = next("/usr/local");
-    assert!(told.contains("Next: bowwave doctor") && told.contains("sudo bowwave run"), "{told}");
+    let run = "sudo /usr/local/bin/bowwave run";
+    assert!(told.contains("Next: bowwave doctor") && told.contains(run), "{told}");
+    assert_eq!(told, next("/usr/local/"));
+    assert!(next("/usr").contains("sudo bowwave run"));
     let told = next("/opt/bowwave");
     assert!(told.contains("sudo /opt/bowwave/bin/bowwave run -- COMMAND"), "{told}");
     let daemon = match Path::new("/run/systemd/system").exists() {

@@ -132,7 +132,7 @@ impl Controller {
             Input::History(dev, history) if self.volumes.backing(*dev).is_some() => {
                 self.policy.recall(now, dev.volume(), history);
             }
-            // It was unmounted meanwhile.
+            // Nothing is remembered of a volume that is not managed.
             Input::History(..) => {}
         }
     }
@@ -311,7 +311,8 @@ impl Controller {
         let remembered = self.starts.totals();
         let behind = self.behind.as_ref().map(Behind::totals).unwrap_or_default();
         let saved = self.volumes.all().map(|dev| self.saved_on(dev));
-        let Saved { earned_s, spent_s } = saved.fold(self.saved_before, Saved::plus);
+        let settled = Saved::of(self.policy.settled());
+        let Saved { earned_s, spent_s } = saved.fold(self.saved_before.plus(settled), Saved::plus);
         Metrics {
             earned_s,
             spent_s,

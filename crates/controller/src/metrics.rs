@@ -197,10 +197,11 @@ impl Metrics {
         is_rule.then(|| format!("not read ahead: {}", self.not_read))
     }
 
-    /// What was gained, what it took, and how: for each way of reading ahead one line, if anything was read so.
+    /// What was gained and what it took, a line for each way of reading ahead that did something, and why nothing was
+    /// read ahead, if that was the rule.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        let ways = [self.windows(), self.walks(), self.remembered(), self.why_nothing()];
-        std::iter::once(self.to_string()).chain(ways.into_iter().flatten())
+        let further = [self.windows(), self.walks(), self.remembered(), self.why_nothing()];
+        std::iter::once(self.to_string()).chain(further.into_iter().flatten())
     }
 
     /// What was read ahead of streams and in regions, in one line, if anything.

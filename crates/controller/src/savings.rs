@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use readahead::DeviceCost;
+use readahead::{Account, Balance, DeviceCost};
 
 use crate::ids::DeviceNumber;
 
@@ -33,6 +33,12 @@ pub(crate) struct Savings {
 }
 
 impl Saved {
+    /// What streams have saved and spent.
+    pub(crate) fn of(account: Account) -> Saved {
+        let Balance { earned_s, spent_s, .. } = account.balance();
+        Saved { earned_s, spent_s }
+    }
+
     pub(crate) fn plus(self, other: Saved) -> Saved {
         Saved { earned_s: self.earned_s + other.earned_s, spent_s: self.spent_s + other.spent_s }
     }

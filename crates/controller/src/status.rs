@@ -3,7 +3,7 @@
 //! The controller knows only numbers. The body adds names and mount points, as it adds its own counts to the
 //! [metrics](crate::metrics).
 
-use readahead::{Balance, figures};
+use readahead::{Account, Balance, figures};
 use serde::{Deserialize, Serialize};
 
 use crate::behind::Behind;
@@ -94,19 +94,19 @@ impl Controller {
     /// What reading ahead has saved and cost on a file system.
     fn account_of(&self, dev: DeviceNumber) -> Balance {
         let Saved { earned_s, spent_s } = self.saved_on(dev);
-        Balance { earned_s, spent_s, credit_s: self.streams_on(dev).credit_s }
+        Balance { earned_s, spent_s, credit_s: self.streams_on(dev).balance().credit_s }
     }
 
     /// The same without the credit.
     pub(crate) fn saved_on(&self, dev: DeviceNumber) -> Saved {
-        let Balance { earned_s, spent_s, .. } = self.streams_on(dev);
-        let of_streams = Saved { earned_s, spent_s };
-        of_streams.plus(self.walks.saved_on(dev)).plus(self.starts.saved_on(dev))
+        Saved::of(self.streams_on(dev))
+            .plus(self.walks.saved_on(dev))
+            .plus(self.starts.saved_on(dev))
     }
 
     /// The part of it that streams have; only they have credit.
-    fn streams_on(&self, dev: DeviceNumber) -> Balance {
-        self.policy.account(dev.volume()).unwrap_or_default().balance()
+    fn streams_on(&self, dev: DeviceNumber) -> Account {
+        self.policy.account(dev.volume()).unwrap_or_default()
     }
 
     /// What the controller is doing at `now`.

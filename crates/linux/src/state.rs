@@ -110,11 +110,11 @@ fn unusable(folder: &Path, error: io::Error) -> StateError {
 /// Checks that the folder above is there, unless it is one that bowwave makes.
 fn check_above(folder: &Path) -> Result<(), StateError> {
     let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
-    match above {
-        Some(above) if above != Path::new(FOLDER) && !above.exists() => {
-            Err(StateError::Missing { folder: folder.into(), above: above.into() })
-        }
-        _ => Ok(()),
+    let Some(above) = above.filter(|above| *above != Path::new(FOLDER)) else { return Ok(()) };
+    match above.try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(StateError::Missing { folder: folder.into(), above: above.into() }),
+        Err(error) => Err(unusable(folder, error)),
     }
 }
 

@@ -33,6 +33,11 @@ pub trait Policy: Send {
         None
     }
 
+    /// The sum of the accounts that the policy has forgotten because it had no room for more groups of readers.
+    fn settled(&self) -> Account {
+        Account::default()
+    }
+
     /// How a volume's files were read of late, if the policy remembers that.
     fn history(&self, _volume: VolumeId) -> Option<&History> {
         None
@@ -41,7 +46,7 @@ pub trait Policy: Send {
     /// The volume's files were read like this before; from now on, nothing else is remembered of it.
     fn recall(&mut self, _now: Nanos, _volume: VolumeId, _history: &History) {}
 
-    /// The volume is gone. Another may come with its number, of which nothing is known.
+    /// The volume is gone. Another may come with its number, with a history and credit of its own.
     fn forget_volume(&mut self, _volume: VolumeId) {}
 
     /// Forgets every file and stream idle since before `now - idle`.

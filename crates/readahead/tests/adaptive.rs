@@ -309,6 +309,23 @@ fn who_reads_on_very_many_volumes_makes_bowwave_forget_nothing_of_another_group(
 }
 
 #[test]
+fn what_was_saved_for_readers_counts_after_others_took_the_place_of_their_account() {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    machine.cache.cost = VOLUME;
+    let mut earned_s = 0.0;
+    for group in 0..1_000 {
+        machine.cache.evict(0, 100_000);
+        machine.cache.group = GroupId(group);
+        machine.scan(1, 0, 2_000, 16);
+        let open = machine.policy.account(VolumeId(1)).expect("something was read");
+        let all = open.beside(machine.policy.settled()).balance();
+        assert!(all.earned_s >= earned_s, "{group}: {all:?} after {earned_s}");
+        earned_s = all.earned_s;
+    }
+    assert!(machine.policy.settled().balance().earned_s > earned_s / 2.0);
+}
+
+#[test]
 fn a_file_that_is_cut_while_a_region_of_it_is_filled_is_judged_afresh() {
     let mut machine = Machine::boxed(policies::adaptive(), 4_096, 32);
     (0..200).for_each(|number| machine.read(1, number * 2_654_435 % 4_096, 1));

@@ -185,10 +185,12 @@ impl Tuning {
         format!("The window is {current} now{formula}{gain}{little}.")
     }
 
-    /// Whether a larger window gains too little for a change.
+    /// Whether a larger window gains too little for a change. One that saves parallel readers seeks does not show that
+    /// in the throughput of a single one.
     pub fn gains_little(&self) -> bool {
-        let Some(Choice { kb, gain: Some(gain), .. }) = self.choice else { return false };
-        Some(kb) > self.current_kb && gain < LEAST_GAIN && !self.is_disturbed()
+        let Some(Choice { kb, gain: Some(gain), reason }) = self.choice else { return false };
+        let is_larger = Some(kb) > self.current_kb && reason != Reason::Seeks;
+        is_larger && gain < LEAST_GAIN && !self.is_disturbed()
     }
 }
 
@@ -237,13 +239,14 @@ mod tests {
 
     #[test]
     fn a_larger_window_that_gains_little_is_not_worth_a_change_and_a_smaller_one_saves_memory() {
-        let choice =
-            |kb, gain| tuning(Some(Choice { kb, reason: Reason::Plateau, gain: Some(gain) }));
+        let of = |kb, reason, gain| tuning(Some(Choice { kb, reason, gain: Some(gain) }));
+        let choice = |kb, gain| of(kb, Reason::Plateau, gain);
         let little = choice(512, 1.04);
         assert!(
             little.gains_little() && little.explanation().ends_with("too little to set it for.")
         );
         assert!(!choice(512, 1.06).gains_little() && !choice(64, 0.99).gains_little());
+        assert!(!of(512, Reason::Seeks, 1.0).gains_little(), "it is for parallel readers");
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::catch([libc::SIGTERM, libc::SIGINT].into_iter().chain(hang_up))?;
     let settings = (!args.recover).then(|| args.settings()).transpose()?;
     if args.recover {
-        privilege::demand_to("put windows back", "daemon --recover")?;
+        privilege::demand_to_recover()?;
     } else {
         privilege::demand("daemon")?;
     }

@@ -5,14 +5,18 @@ use linux::privilege::Privilege;
 
 /// Fails unless this process may observe reads.
 pub(crate) fn demand(command: &str) -> anyhow::Result<()> {
-    demand_to("see reads", command)
-}
-
-/// The same for a command that needs the privilege for something else.
-pub(crate) fn demand_to(purpose: &str, command: &str) -> anyhow::Result<()> {
     ensure!(
         Privilege::own().may_observe(),
-        "bowwave {command} needs root (or CAP_BPF and CAP_PERFMON) to {purpose}; start it with sudo"
+        "bowwave {command} needs root (or CAP_BPF and CAP_PERFMON) to see reads; start it with sudo"
+    );
+    Ok(())
+}
+
+/// Fails unless this process may put windows back: they are root's, and other programs' open files are.
+pub(crate) fn demand_to_recover() -> anyhow::Result<()> {
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "bowwave daemon --recover needs root to put windows back; start it with sudo"
     );
     Ok(())
 }

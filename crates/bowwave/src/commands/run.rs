@@ -127,10 +127,6 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
             print::note(format_args!("{error}; the command continues without read-ahead"));
         }
     }
-    if !args.drops_behind() && args.remember.is_none() {
-        // Looks at every process, so nothing waits for it.
-        let _ = thread::Builder::new().name("bowwave-look".into()).spawn(note_daemon);
-    }
     let status = command.wait()?;
     // From here on, a signal ends bowwave's own waiting. Earlier ones do not count, as one of them may have ended the
     // command.
@@ -148,14 +144,19 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn begin(args: &Args) -> anyhow::Result<Beside> {
     let started = privilege::demand("run").and_then(|()| {
         match linux::state::prepare(&args.state) {
-            Err(error @ StateError::Unusable { .. }) => {
+            Err(error @ (StateError::Unusable { .. } | StateError::Missing { .. })) => {
                 print::note(format_args!("{error}; the next start will measure disks again"));
             }
             prepared => {
                 prepared.map_err(|error| anyhow!("{error}; name another folder with --state"))?;
             }
         }
-        Ok(Beside::start(job(args)?)?)
+        let job = job(args)?;
+        if !args.drops_behind() && job.memory.is_none() {
+            // Looks at every process, so nothing waits for it.
+            let _ = thread::Builder::new().name("bowwave-look".into()).spawn(note_daemon);
+        }
+        Ok(Beside::start(job)?)
     });
     let beside = match started {
         Err(error) if args.strict => return Err(error),

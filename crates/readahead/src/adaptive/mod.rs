@@ -126,6 +126,8 @@ pub struct Adaptive {
     volumes: Table<VolumeId, History>,
     /// One user's losses cost no other user anything.
     accounts: Table<(VolumeId, GroupId), Account>,
+    /// The sum of the accounts that had no room any more.
+    settled: Account,
     regions: Regions,
     pressures: Pressures,
     /// The device of the last access.
@@ -149,6 +151,7 @@ impl Adaptive {
             files: Table::new(limits.files),
             volumes: Table::new(VOLUMES),
             accounts: Table::new(ACCOUNTS),
+            settled: Account::default(),
             regions: Regions::new(limits.files, pages(limits.region_bytes)),
             pressures: Pressures::new(),
             device: Device::new(DeviceCost::FLASH),
@@ -234,7 +237,9 @@ impl Policy for Adaptive {
         let history =
             self.volumes.get_or_insert_for(group, access.volume, now, History::default, drop);
         let key = (access.volume, group);
-        let account = self.accounts.get_or_insert_for(group, key, now, Account::default, drop);
+        let settled = &mut self.settled;
+        let settle = |forgotten| *settled = settled.beside(forgotten);
+        let account = self.accounts.get_or_insert_for(group, key, now, Account::default, settle);
         account.pass_time(now);
         let allowance = Allowance {
             budget: most_ahead,
@@ -284,6 +289,10 @@ impl Policy for Adaptive {
     fn account(&self, volume: VolumeId) -> Option<Account> {
         let accounts = self.accounts.iter().filter(|((of, _), _)| *of == volume);
         accounts.map(|(_, account)| *account).reduce(Account::beside)
+    }
+
+    fn settled(&self) -> Account {
+        self.settled
     }
 
     fn history(&self, volume: VolumeId) -> Option<&History> {

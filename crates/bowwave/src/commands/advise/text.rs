@@ -32,7 +32,7 @@ pub(super) fn describe(path: &Path, load: &Load, ground: &Ground, advice: &Advic
             continue;
         }
         lines.push(format!("   costs: {}", costs(prediction, load, advice)));
-        // What is worse than today's setting is shown, but not how to have it.
+        // What does not surely help is shown, but not how to have it.
         if is_advised {
             let steps = Steps::of(&prediction.remedy, ground);
             lines.extend(commands("   apply: ", &steps.apply));

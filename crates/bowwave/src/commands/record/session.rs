@@ -128,9 +128,10 @@ impl Session {
 /// What the trace holds, in a sentence.
 fn contents(path: &Path, totals: &Totals) -> String {
     let path = path.display();
-    if totals.operations == 0 {
+    let of_reads = [totals.operations, totals.lost, totals.windows, totals.lost_pages];
+    if of_reads == [0; 4] {
         let lost = lost(totals);
-        return format!("no program read a file meanwhile, so the trace {path} is empty; {lost}");
+        return format!("no program read a file meanwhile, so {path} holds no operation; {lost}");
     }
     // Before Linux 6.18 the kernel does not tell which pages it brings in.
     let brought = match totals.pages {
@@ -171,12 +172,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_without_operations_is_said_to_be_empty() {
+    fn a_trace_without_operations_says_so_unless_some_were_lost() {
         let said = contents(Path::new("t"), &Totals::default());
         assert_eq!(
             said,
-            "no program read a file meanwhile, so the trace t is empty; nothing was lost"
+            "no program read a file meanwhile, so t holds no operation; nothing was lost"
         );
+        let said = contents(Path::new("t"), &Totals { lost: 4, ..Totals::default() });
+        assert!(said.starts_with("0 operations") && said.ends_with("; 4 operations were lost"));
         let totals = Totals { operations: 3, processes: 1, files: 2, lost: 4, ..Totals::default() };
         let said = contents(Path::new("t"), &totals);
         assert_eq!(
