@@ -144,7 +144,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn begin(args: &Args) -> anyhow::Result<Beside> {
     let started = privilege::demand("run").and_then(|()| {
         match linux::state::prepare(&args.state) {
-            Err(error @ (StateError::Unusable { .. } | StateError::Missing { .. })) => {
+            Err(error @ StateError::Unusable { .. }) => {
                 print::note(format_args!("{error}; the next start will measure disks again"));
             }
             prepared => {
