@@ -151,10 +151,13 @@ static __always_inline bool may_report(struct spender *spender, u64 now)
  * the verifier checks it once, and not on each path that leads here. */
 __noinline int spend_event(struct spender *spender, u64 now)
 {
+	/* Linux 6.1 takes no key that the caller's pointer leads to. */
+	struct spender own = current_spender();
+
 	if (!spender)
 		return false;
-	*spender = current_spender();
-	return may_report(spender, now);
+	*spender = own;
+	return may_report(&own, now);
 }
 
 #endif
