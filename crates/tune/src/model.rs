@@ -52,7 +52,15 @@ pub struct Model {
     pub error_percent: Vec<f64>,
 }
 
+/// The largest error (rms, in percent) of a good model: those of the catalogue's devices have less (docs/tune.md).
+pub const GOOD_PERCENT: f64 = 10.0;
+
 impl Model {
+    /// Whether it is near enough to what was measured to be relied on.
+    pub fn is_good(&self) -> bool {
+        self.rms_percent() <= GOOD_PERCENT
+    }
+
     /// Root mean square of the errors, in percent.
     pub fn rms_percent(&self) -> f64 {
         let squares: f64 = self.error_percent.iter().map(|error| error * error).sum();

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use page::short;
-use sim::replay::{Pace, Replay, Setup, check, json, replay, values};
+use sim::replay::{Pace, Replay, Setup, check, json, replay, traced_waiting, values};
 use trace::{EXAMPLE, Trace};
 
 use super::output::{check_page, permissions_of, progress_bar, write_page};
@@ -142,8 +142,11 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
         write_page(file, &page::replays(&about, &trace, &replays), Some(path))?;
     }
     printed?;
-    if !args.json && matches!(args.pace, PaceName::Trace) {
-        replays.first().and_then(pace_matters).into_iter().for_each(print::note);
+    if !args.json {
+        let is_paced = matches!(args.pace, PaceName::Trace);
+        let pace = replays.first().filter(|_| is_paced).and_then(pace_matters);
+        let waiting = traced_waiting(&trace).and_then(|waited_s| waits_less(waited_s, &replays));
+        pace.into_iter().chain(waiting).for_each(print::note);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -157,6 +160,19 @@ fn pace_matters(replay: &Replay) -> Option<String> {
             "in {own_s:.3} of the {:.3} s of {}, the process that ends last does not wait for the device: it starts \
              and pauses as in the trace. --pace none leaves starts and pauses out",
             last.ended_s, replay.policy
+        )
+    })
+}
+
+/// Says so if today's kernel waits much less here than the reads of the trace have waited.
+fn waits_less(traced_s: f64, replays: &[Replay]) -> Option<String> {
+    /// From here on, it is not only that devices of one kind differ.
+    const TIMES: f64 = 2.0;
+    let simulated_s = replays.iter().find(|replay| replay.policy == "linux-6")?.stalled_s();
+    (traced_s > TIMES * simulated_s).then(|| {
+        format!(
+            "the trace's reads have waited {traced_s:.3} s, and {simulated_s:.3} s with linux-6 here: its device was \
+             slower, or its files lay apart and not one after the other. bowwave advise tries other places"
         )
     })
 }
@@ -307,5 +323,19 @@ mod tests {
         let parameters = "adaptive-v16:hit-rate=2,ratio=100";
         assert_eq!(split(&format!("{parameters},linux-6")), [parameters, "linux-6"]);
         assert_eq!(split("none,x=3"), ["none", "x=3"]);
+    }
+
+    #[test]
+    fn a_replay_that_waits_much_less_than_the_trace_says_so() {
+        let read = |n: u32| format!("{},grep,/w/{n},read,0,12288,9000\n", n * 9100);
+        let text: String = (0..100).map(read).collect();
+        let text = format!("time_us,process,file,op,offset,bytes,took_us\n{text}");
+        let trace = Trace::parse(text.as_bytes()).expect("valid");
+        let setup = Setup { device: Some("hdd".into()), ..Setup::default() };
+        let replays = [replay(&trace, "linux-6", &setup).expect("it is simulated")];
+        let traced_s = traced_waiting(&trace).expect("it tells");
+        let said = waits_less(traced_s, &replays).expect("its files lay apart");
+        assert!(said.starts_with("the trace's reads have waited 0.900 s"), "{said}");
+        assert_eq!(waits_less(1.9 * replays[0].stalled_s(), &replays), None);
     }
 }

@@ -15,9 +15,6 @@ use tune::tuning::Tuning;
 use super::refuse_disturbed;
 use crate::print;
 
-/// The largest error (rms) of a good model: those of the catalogue's devices have less (docs/tune.md).
-const GOOD_MODEL_PERCENT: f64 = 10.0;
-
 /// The folders of profiles and rules.
 pub(super) struct Places {
     pub(super) profiles: PathBuf,
@@ -39,12 +36,8 @@ pub(super) fn persist(tuning: &Tuning, is_dry: bool, places: &Places) -> anyhow:
         );
     };
     refuse_doubtful(tuning)?;
-    if tuning.model.as_ref().is_some_and(|model| model.rms_percent() > GOOD_MODEL_PERCENT) {
-        print::note(format_args!(
-            "the window is sound, but the remembered model is off by more than \
-             {GOOD_MODEL_PERCENT:.0} %, and `bowwave daemon` and `run` use it; --thorough may find a \
-             better one"
-        ));
+    if tuning.model.as_ref().is_some_and(|model| !model.is_good()) {
+        print::note("`bowwave daemon` and `run` will use the model that is remembered");
     }
     if tuning.target.identity.is_weak() {
         print::note(

@@ -4,6 +4,7 @@ use linux::knob::Knob;
 use linux::shell::quoted;
 use serde_json::{Value, json};
 use tune::measure::Measured;
+use tune::model::GOOD_PERCENT;
 use tune::tuning::Tuning;
 
 use crate::invocation;
@@ -53,6 +54,11 @@ fn figures(tuning: &Tuning) -> String {
 fn remarks(tuning: &Tuning) -> Vec<String> {
     let mut remarks = Vec::new();
     let target = tuning.target.given.display();
+    if tuning.model.as_ref().is_some_and(|model| !model.is_good()) {
+        remarks.push(format!(
+            "The model is off by more than {GOOD_PERCENT:.0} %: --thorough may find a better one."
+        ));
+    }
     if let Some(measured) = &tuning.measured {
         if measured.disturbed {
             remarks.push(format!(
