@@ -109,8 +109,8 @@ fn unusable(folder: &Path, error: io::Error) -> StateError {
 
 /// Checks that the folder above is there, unless it is one that bowwave makes.
 fn check_above(folder: &Path) -> Result<(), StateError> {
-    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
-    let Some(above) = above.filter(|above| *above != Path::new(FOLDER)) else { return Ok(()) };
+    let is_named = |above: &&Path| !above.as_os_str().is_empty() && *above != Path::new(FOLDER);
+    let Some(above) = folder.parent().filter(is_named) else { return Ok(()) };
     match above.try_exists() {
         Ok(true) => Ok(()),
         Ok(false) => Err(StateError::Missing { folder: folder.into(), above: above.into() }),

@@ -12,7 +12,7 @@ pub(crate) fn demand(command: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails unless this process may put windows back: they are root's, and other programs' open files are.
+/// Fails unless this process is root's. Only root may set devices' windows and those of other programs' open files.
 pub(crate) fn demand_to_recover() -> anyhow::Result<()> {
     ensure!(
         rustix::process::geteuid().is_root(),
