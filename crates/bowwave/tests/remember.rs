@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use managed::{Bench, Daemon};
 use own::Own;
+use rustix::process::Signal;
 use serde_json::Value;
 use stage::{BOWWAVE, wait_until};
 
@@ -124,25 +125,34 @@ impl Bench {
         Daemon::begin(command.arg("--config").arg(config).arg("--lists").arg(self.lists()))
     }
 
-    /// A cold start by a user, beside a daemon that ends once there is a list. A child of the program reads one more file.
+    /// A cold start by a user, beside a daemon that ends once there is a list. A child of the program reads one more file,
+    /// and has ended before the daemon comes to run again, as on a busy machine.
     fn start_beside(&self, uid: u32, numbers: &[u64], of_child: u64) -> Start {
         self.cool();
         let list = self.lists().join(format!("python3.{uid}"));
         let (daemon, before) = (self.daemon(), self.lab.status().expect("counters"));
         let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
         // Python may be in a folder that is root's alone, so it becomes that user once it runs.
-        let become_it =
-            format!("import os, resource; os.setresgid(*[{uid}] * 3); os.setresuid(*[{uid}] * 3)");
+        let become_it = format!(
+            "import os, resource, subprocess; os.setresgid(*[{uid}] * 3); os.setresuid(*[{uid}] * 3)"
+        );
         let mut program = Command::new("python3");
         let child = format!(
-            "import subprocess; subprocess.run(['cat', '{}'], stdout=subprocess.DEVNULL)",
+            "subprocess.run(['cat', '{}'], stdout=subprocess.DEVNULL)",
             format_args!("{}/file{of_child}", of_child % FOLDERS)
         );
         program.args(["-c", &format!("{become_it}\n{PROGRAM}\n{child}")]).arg(numbers.join(" "));
-        program.current_dir(self.lab.mount_point()).stdin(Stdio::null());
-        let (said, noted) = text(&program.output().expect("it ran"));
+        program.current_dir(self.lab.mount_point()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Own::start(&mut program);
+        let mut said = String::new();
+        let mut output = BufReader::new(program.stdout.take().expect("piped"));
+        output.read_line(&mut said).expect("what it waited for");
+        daemon.signal(Signal::STOP);
+        drop(program.stdin.take());
+        assert!(program.wait().expect("it ends").success(), "{said}");
+        daemon.signal(Signal::CONT);
         let read = self.lab.status().expect("counters").since(&before);
-        let blocks: u64 = said.trim().parse().unwrap_or_else(|_| panic!("{noted}"));
+        let blocks: u64 = said.trim().parse().expect("a number");
         wait_until("there is a list", MOST_WAITING, || list.exists());
         Start {
             own_bytes: blocks * 512,

@@ -130,13 +130,12 @@ fn entries(cgroups: &str) -> impl Iterator<Item = (&str, &Path)> {
 }
 
 /// Whether a process shall read less than others: its cgroup, or one above it that root has made, limits reads per
-/// second from some device (`io.max`, or version 1's `blkio.throttle`), or has a smaller weight than usual. Also true of
-/// a process that has ended: its cgroup is not known any more, and it waits for nothing.
-pub fn is_limited(pid: u32) -> bool {
-    let Ok(table) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { return true };
-    limits_of_reading(&table)
-        .iter()
-        .any(|(file, limits)| fs::read_to_string(file).is_ok_and(|text| limits(&text)))
+/// second from some device (`io.max`, or version 1's `blkio.throttle`), or has a smaller weight than usual. `None` if it
+/// has ended: its cgroup is not known any more.
+pub fn is_limited(pid: u32) -> Option<bool> {
+    let table = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let mut limits = limits_of_reading(&table).into_iter();
+    Some(limits.any(|(file, limits)| fs::read_to_string(file).is_ok_and(|text| limits(&text))))
 }
 
 /// Whether a file's text is a limit.
@@ -240,8 +239,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_has_ended_shall_read_nothing_more() {
-        assert!(is_limited(u32::MAX), "there is none with that number");
+    fn limits_of_a_process_that_has_ended_are_not_known() {
+        assert_eq!(is_limited(u32::MAX), None, "there is none with that number");
     }
 
     #[test]

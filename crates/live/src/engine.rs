@@ -738,7 +738,7 @@ impl Engine {
         if let Some(stats) = group_stats {
             self.feed(at, stats);
         }
-        let is_left = reader.is_left_to_kernel && is_read;
+        let is_left = is_read && self.starts.is_left_to_kernel(tgid, reader.is_left_to_kernel);
         self.left_reads += u64::from(is_left);
         (!is_left).then_some(input)
     }

@@ -34,8 +34,9 @@ pub(crate) struct Memory {
 pub(crate) struct Reader {
     pub(crate) group: CgroupId,
     /// Nothing is read ahead for it. If its cgroup may read only so much per second (`io.max`), bowwave's reads would
-    /// not count against that. If it reads in the idle class (`ionice -c 3`), long reads would delay others.
-    pub(crate) is_left_to_kernel: bool,
+    /// not count against that. If it reads in the idle class (`ionice -c 3`), long reads would delay others. `None` if it
+    /// has ended before this was looked up.
+    pub(crate) is_left_to_kernel: Option<bool>,
 }
 
 /// Processes that share memory.
@@ -102,11 +103,10 @@ impl Memory {
         let CgroupMemory { file_bytes, stalled_percent, .. } = memory;
         let spender = file_bytes.is_none().then_some(spender);
         let (cgroup, is_report_due) = self.group_id(now, Group { place, spender });
-        let reader = Reader {
-            group: cgroup,
-            is_left_to_kernel: is_limited(tgid)
-                || IoPriority::of(tgid).is_some_and(IoPriority::is_idle),
-        };
+        let is_idle = IoPriority::of(tgid).map(IoPriority::is_idle);
+        let is_left_to_kernel =
+            is_limited(tgid).zip(is_idle).map(|(limited, idle)| limited || idle);
+        let reader = Reader { group: cgroup, is_left_to_kernel };
         self.processes.insert(tgid, (reader, now));
         let stats = MemoryStats::Cgroup { cgroup, file_bytes, stalled_percent };
         (reader, is_report_due.then_some(Input::MemoryStats(stats)))

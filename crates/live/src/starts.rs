@@ -108,6 +108,8 @@ struct Running {
     id: StartId,
     /// When a process has joined it last.
     joined_at: Nanos,
+    /// Whether one of its processes was left to the kernel, of those that were looked up while they ran.
+    is_left_to_kernel: Option<bool>,
 }
 
 /// See the [module](self).
@@ -144,7 +146,7 @@ impl Starts {
         let begun = &mut self.begun;
         let new = || {
             *begun = begun.wrapping_add(1).max(1);
-            Running { id: StartId(*begun), joined_at: now }
+            Running { id: StartId(*begun), joined_at: now, is_left_to_kernel: None }
         };
         let running = self.running.entry(key).or_insert_with(new);
         let id = running.id;
@@ -153,6 +155,18 @@ impl Starts {
             running.joined_at = now;
         }
         is_news.then_some(Input::Joined(id, tgid))
+    }
+
+    /// Whether a reader is left to the kernel. What was looked up is `None` if it has ended by then: it counts like the
+    /// others of its start. Many programs of a start only run for a millisecond.
+    pub(crate) fn is_left_to_kernel(&mut self, tgid: Tgid, looked_up: Option<bool>) -> bool {
+        let id = self.joined.get(&tgid);
+        let of_start = id.and_then(|id| self.running.values_mut().find(|it| it.id == *id));
+        let Some(start) = of_start else { return looked_up.unwrap_or(true) };
+        if let Some(is_left) = looked_up {
+            start.is_left_to_kernel = Some(is_left || start.is_left_to_kernel == Some(true));
+        }
+        looked_up.or(start.is_left_to_kernel).unwrap_or(true)
     }
 
     /// Has the list of a start read.
@@ -317,6 +331,22 @@ mod tests {
             starts.running.is_empty() && starts.joined.is_empty(),
             "no room was found for them"
         );
+    }
+
+    #[test]
+    fn a_process_that_ended_is_left_to_the_kernel_unless_the_others_of_its_start_are_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut starts, _) = starts(folder.path(), &["a"]);
+        assert!(starts.is_left_to_kernel(7, None), "nothing is known of it");
+        for tgid in [7, 8, 9] {
+            starts.join(0, fresh(0), 1000, tgid);
+        }
+        assert!(starts.is_left_to_kernel(7, None), "nor of any other of its start");
+        assert!(!starts.is_left_to_kernel(8, Some(false)));
+        assert!(!starts.is_left_to_kernel(7, None));
+        assert!(starts.is_left_to_kernel(9, Some(true)));
+        assert!(!starts.is_left_to_kernel(8, Some(false)));
+        assert!(starts.is_left_to_kernel(7, None), "it may have been one like 9");
     }
 
     #[test]
