@@ -2,13 +2,18 @@
 
 use crate::Nanos;
 
+/// The mean follows about so many steps: a walk waits for a few files before the first is read ahead.
+const RECENT_STEPS: u8 = 8;
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// When it missed a file, unless it has reached one that was read ahead since.
     missed_at: Option<Nanos>,
     /// Mean time from one missed file to the next, in seconds, no longer than an access.
-    step_s: Option<f64>,
+    step_s: f64,
+    /// How many such times that is the mean of, as far as it matters.
+    steps: u8,
     /// Files that were requested, for which it waited all the same, and that do not count as used yet.
     late: u32,
     /// Bytes of the files that were requested and that it has not passed.
@@ -29,14 +34,15 @@ impl Waits {
     pub(super) fn on_miss(&mut self, now: Nanos, latency_s: f64) {
         if let Some(before) = self.missed_at.replace(now) {
             let step_s = (now.saturating_sub(before) as f64 * 1e-9).min(latency_s);
-            self.step_s = Some((self.step_s.unwrap_or(latency_s) * 3.0 + step_s) / 4.0);
+            self.steps = (self.steps + 1).min(RECENT_STEPS);
+            self.step_s += (step_s - self.step_s) / f64::from(self.steps);
         }
     }
 
     /// Seconds that it waits for one more file: no longer than it took from one to the next, since files of a directory
     /// often lie side by side, and threads of one program wait at the same time.
     pub(super) fn wait_s(&self, latency_s: f64) -> f64 {
-        self.step_s.unwrap_or(latency_s).min(latency_s)
+        if self.steps == 0 { latency_s } else { self.step_s.min(latency_s) }
     }
 
     /// Files of so many bytes were requested.
@@ -77,8 +83,17 @@ mod tests {
         waits.on_miss(0, LATENCY_S);
         waits.on_miss(3600 * 1000 * MS, LATENCY_S);
         assert_eq!(waits.wait_s(LATENCY_S), LATENCY_S, "it has paused");
-        (1..=20).for_each(|at| waits.on_miss((3_600_000 + 2 * at) * MS, LATENCY_S));
+        (1..=60).for_each(|at| waits.on_miss((3_600_000 + 2 * at) * MS, LATENCY_S));
         assert!((waits.wait_s(LATENCY_S) - 0.002).abs() < 1e-4, "{waits:?}");
+    }
+
+    #[test]
+    fn a_few_steps_say_what_the_next_wait_would_have_been() {
+        let mut waits = Waits::default();
+        for at_ms in [0, 2, 4] {
+            waits.on_miss(at_ms * MS, LATENCY_S);
+        }
+        assert!((waits.wait_s(LATENCY_S) - 0.002).abs() < 1e-9, "{waits:?}");
     }
 
     #[test]
