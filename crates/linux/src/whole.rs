@@ -17,6 +17,9 @@ pub fn probe(folder: &Path) -> io::Result<()> {
     if folder.is_file() {
         return Err(io::Error::other("it is a file"));
     }
+    if folder.is_symlink() && !folder.exists() {
+        return Err(io::Error::other("it is a link to something that does not exist"));
+    }
     let made = make_folders(folder)?;
     let tried = try_out(&folder.join(format!("probe-{}", std::process::id())));
     if tried.is_err() {
@@ -338,6 +341,10 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").expect("written");
         assert!(probe(&file).is_err(), "it is a file");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path().join("gone"), &link).expect("made");
+        let refused = probe(&link).unwrap_err().to_string();
+        assert!(refused.contains("a link to something that does not exist"), "{refused}");
         probe(&folder.path().join("new")).expect("it is made");
         assert_eq!(names_in(&folder.path().join("new")), [""; 0]);
     }

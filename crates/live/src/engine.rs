@@ -33,6 +33,7 @@ use readahead::adaptive::Limits;
 use recording::{CreateError, Header, OddLimits, Place, Recorder};
 use remembered::{Late, List, Noted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use status::{Role, Socket};
 
 use crate::counted::Counted;
 pub use crate::execute::RecoveryError;
@@ -42,9 +43,9 @@ use crate::helper::Helper;
 use crate::histories::Histories;
 use crate::memory::Memory;
 use crate::mounted::{Change, Device, Mounts};
+use crate::names::add_names;
 use crate::places::Places;
 use crate::starts::{Remember, Starts};
-use crate::status::{self, Role, Socket};
 
 /// What to manage, and how.
 #[derive(Debug)]
@@ -496,7 +497,7 @@ impl Engine {
     pub fn status(&self) -> Status {
         let status = self.controller.status(sys::monotonic_ns());
         let mut status = Status { metrics: self.process_totals(status.metrics), ..status };
-        status::add_names(&mut status, self.executor.volumes(), |id| self.executor.device(id));
+        add_names(&mut status, self.executor.volumes(), |id| self.executor.device(id));
         status
     }
 

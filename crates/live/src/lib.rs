@@ -26,11 +26,11 @@ pub mod helper;
 mod histories;
 mod memory;
 mod mounted;
+mod names;
 mod pieces;
 pub mod places;
 mod pool;
 pub mod starts;
-pub mod status;
 
 pub use devices::prober;
 pub use execute::fetching;

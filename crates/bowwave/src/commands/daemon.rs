@@ -24,9 +24,9 @@ use live::config::Config;
 use live::engine::{self, Engine, Heritage, Options, Prepared};
 use live::places::Places;
 use live::starts::Remember;
-use live::status::Role;
 use remembered::Lists;
 use serde_json::json;
+use status::Role;
 
 use crate::commands::{helper, privilege};
 use crate::print::{self, PrintError};

@@ -27,11 +27,11 @@ use linux::state::StateError;
 use live::engine::{Options, Prepared};
 use live::places::Places;
 use live::starts::Remember;
-use live::status::Role;
 use memory::Memory;
 use recording::Place;
 use remembered::Name;
 use serde_json::{Value, json};
+use status::Role;
 
 /// Run a command with adaptive read-ahead for it and its descendants only.
 ///
@@ -275,7 +275,9 @@ fn report(args: &Args, outcome: &Outcome) {
             }
         }
         Outcome::TooShort if args.remember.is_some() => {
-            print::note(format_args!("{TOO_SHORT} and notes nothing; --strict loads eBPF first"));
+            print::note(format_args!(
+                "{TOO_SHORT}, and its list was neither used nor changed; --strict loads eBPF first"
+            ));
         }
         Outcome::TooShort if args.verbose || args.drops_behind() => print::note(TOO_SHORT),
         // The reason was reported before.

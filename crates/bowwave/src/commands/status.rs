@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
-use live::status::{self, AskError, Report};
 use serde_json::Value;
+use status::{AskError, Report};
 
 use crate::print;
 
@@ -44,8 +44,8 @@ pub(crate) fn main(args: Args) -> anyhow::Result<ExitCode> {
     let answers = status::ask(&args.state)?;
     if answers.is_empty() {
         bail!(
-            "no bowwave daemon or run uses {}; start one (systemctl start bowwave), or name its \
-             folder with --state",
+            "no bowwave daemon or run uses {}; start one (bowwave daemon, or systemctl start \
+             bowwave), or name its folder with --state",
             args.state.display()
         );
     }

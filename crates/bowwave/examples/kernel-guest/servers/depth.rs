@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use controller::Device;
 use linux::direct::DirectReader;
-use live::status::{self, Report};
 use rustix::process::{Pid, Signal, kill_process};
+use status::Report;
 
 use super::COLUMN;
 use super::stack::{BARE, RANDOM_FILE, STACK, STREAM_FILE};

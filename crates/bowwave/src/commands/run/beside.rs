@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 use controller::metrics::Metrics;
 use live::engine::{Engine, EngineError, Prepared};
-use live::status::Role;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{getpid, set_child_subreaper};
+use status::Role;
 
 use super::memory::Memory;
 use crate::print;

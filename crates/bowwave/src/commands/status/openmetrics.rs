@@ -14,9 +14,9 @@ use std::fmt::{self, Display, Formatter};
 
 use controller::Device;
 use controller::metrics::NotRead;
-use live::status::{Report, Role};
 use readahead::Figure;
 use readahead::figure::Kind;
+use status::{Report, Role};
 
 /// The end of a field's name, the unit of its metric, and the factor that turns the field's value into that unit.
 const UNITS: [(&str, &str, f64); 4] = [

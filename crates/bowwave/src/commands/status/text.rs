@@ -1,7 +1,7 @@
 //! Formats a status as text of 80 columns.
 
 use controller::{BusyFile, Device};
-use live::status::{Report, Role};
+use status::{Report, Role};
 
 use crate::print::{thousands, visible};
 
@@ -216,7 +216,7 @@ pub(super) mod tests {
             mount_point: "/srv".into(),
         };
         Report {
-            schema: live::status::SCHEMA,
+            schema: status::SCHEMA,
             role: Role::Daemon,
             pid: 77,
             uptime_s: 7_980.0,

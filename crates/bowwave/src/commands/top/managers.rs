@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use live::status::{self, Report};
 use readahead::{DeviceNumber, FileKey};
+use status::Report;
 use top::Managers;
 
 /// Asks the processes of bowwave with this state folder what they manage.
