@@ -1,7 +1,6 @@
 //! Which windows of the kernel's to try, and which one to consider.
 
-/// The window that a stock kernel sets.
-const STOCK_KB: u64 = 128;
+use readahead::STOCK_WINDOW_KB;
 
 /// Windows below 16 KiB, the kernel's first request for a small read, are hardly different.
 const LEAST_KB: u64 = 16;
@@ -13,7 +12,7 @@ const LOSES_NOTHING: f64 = 0.015;
 /// Today's window, and powers of two up to `most_kb`; the stock one in any case.
 pub(crate) fn candidates(today_kb: u64, most_kb: u64) -> Vec<u64> {
     let powers = (LEAST_KB.ilog2()..u64::BITS).map(|log| 1 << log);
-    let mut sizes: Vec<u64> = powers.take_while(|kb| *kb <= most_kb.max(STOCK_KB)).collect();
+    let mut sizes: Vec<u64> = powers.take_while(|kb| *kb <= most_kb.max(STOCK_WINDOW_KB)).collect();
     sizes.push(today_kb);
     sizes.sort_unstable();
     sizes.dedup();
@@ -25,7 +24,7 @@ pub(crate) fn candidates(today_kb: u64, most_kb: u64) -> Vec<u64> {
 pub(crate) fn best(tried: &[(u64, f64)], busy_s: f64) -> Option<u64> {
     let least = tried.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
     let good = tried.iter().filter(|(_, seconds)| *seconds <= least + LOSES_NOTHING * busy_s);
-    let distance = |kib: u64| (kib.max(1) as f64 / STOCK_KB as f64).log2().abs();
+    let distance = |kib: u64| (kib.max(1) as f64 / STOCK_WINDOW_KB as f64).log2().abs();
     good.map(|(kib, _)| *kib).min_by(|a, b| distance(*a).total_cmp(&distance(*b)))
 }
 

@@ -149,3 +149,75 @@ fn each_step_of_a_path_is_a_function_that_exists() {
         assert!(read(&file).lines().any(begins), "{function} is not in {file}");
     }
 }
+
+/// Full names of the tests in a file or folder, as `cargo test` filters them.
+fn tests_in(place: &Path, module: &str, names: &mut Vec<String>) {
+    if place.is_dir() {
+        for entry in fs::read_dir(place).expect("a folder").flatten() {
+            let name = entry.file_name().into_string().expect("text");
+            let name = name.trim_end_matches(".rs");
+            tests_in(&entry.path(), &format!("{module}::{name}"), names);
+        }
+    } else if place.extension().is_some_and(|it| it == "rs") {
+        let text = fs::read_to_string(place).expect("text");
+        let mut is_test = false;
+        for line in text.lines().map(str::trim) {
+            is_test |= line == "#[test]";
+            if let Some(function) = line.strip_prefix("fn ").filter(|_| is_test) {
+                let name = function.split(['(', '<']).next().unwrap_or_default();
+                names.push(format!("{module}::{name}"));
+                is_test = false;
+            }
+        }
+    }
+}
+
+/// The tests that a `cargo test` command of docs/trust.md runs.
+fn tests_of(command: &str) -> Vec<String> {
+    let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let mut words = command.split(' ').skip_while(|word| *word != "-p").skip(1);
+    let package = words.next().expect("a package");
+    let folder = crates.join(package.trim_start_matches("bowwave-"));
+    let (mut places, mut filters) = (vec![folder.join("src"), folder.join("tests")], Vec::new());
+    while let Some(word) = words.next() {
+        match word {
+            "--lib" => places = vec![folder.join("src")],
+            "--bin" => {
+                words.next();
+                places = vec![folder.join("src")];
+            }
+            "--test" => {
+                let program = folder.join("tests").join(words.next().expect("a program"));
+                let file = program.with_extension("rs");
+                let text = fs::read_to_string(&file).unwrap_or_default();
+                let parts =
+                    text.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+                places = parts.map(|part| folder.join("tests").join(part)).collect();
+                places.extend([program, file]);
+            }
+            filter => filters.push(filter),
+        }
+    }
+    let mut names = Vec::new();
+    for place in places.iter().filter(|place| place.exists()) {
+        tests_in(place, "", &mut names);
+    }
+    names.retain(|name| filters.iter().all(|filter| name.contains(filter)));
+    names
+}
+
+#[test]
+fn each_claim_of_trust_names_a_test_that_there_is() {
+    let page = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trust.md"));
+    let text = fs::read_to_string(page).expect("the page");
+    let cells = text.lines().filter(|line| line.starts_with("| ")).flat_map(|line| line.split('|'));
+    let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let commands: Vec<String> = quoted
+        .filter(|text| text.starts_with("cargo test ") || text.starts_with("... "))
+        .map(|text| text.replacen("...", "cargo test -p bowwave --test", 1))
+        .collect();
+    assert!(commands.len() > 40, "{commands:?}");
+    for command in commands {
+        assert!(!tests_of(&command).is_empty(), "docs/trust.md: no test is run by `{command}`");
+    }
+}

@@ -146,6 +146,12 @@ impl Figures {
         Some(self.stock_128k_s.min(self.stock_4m_s) / self.bowwave_s?)
     }
 
+    /// Bytes read to bytes needed; `None` if none were.
+    fn read_to_needed(&self) -> Option<f64> {
+        let bytes_read = self.bytes_read.filter(|_| self.bytes_needed > 0)?;
+        Some(bytes_read as f64 / self.bytes_needed as f64)
+    }
+
     fn falls_short(&self) -> bool {
         self.to_better_static().is_some_and(|ratio| ratio < FALLS_SHORT)
     }
@@ -166,7 +172,7 @@ impl Figures {
             ratio(self.to_better_static()),
             if self.falls_short() { "!" } else { " " },
             seconds(self.limit_s),
-            dash(self.bytes_read.map(|b| format!("{:.2}", b as f64 / self.bytes_needed as f64))),
+            dash(self.read_to_needed().map(|ratio| format!("{ratio:.2}"))),
             seconds(self.daemon_cpu_s),
         )
     }

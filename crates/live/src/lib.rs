@@ -8,7 +8,7 @@
 //!        a lane for each device                             |               <--- mounted  file systems
 //!        |                                                  |               <--- exits    ended processes
 //!        +------------ Completed -------------------------->+ <-----> starts   of remembered commands
-//!                                                           '-------> status   answers `bowwave status`
+//!                                                           '-------> status   a crate: answers `bowwave status`
 //! ```
 //!
 //! One thread, the [engine](engine::Engine)'s, runs the controller. It opens no file of a managed file system and waits

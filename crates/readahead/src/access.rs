@@ -9,6 +9,9 @@ pub type Nanos = u64;
 /// Bytes in a page.
 pub const PAGE_BYTES: u64 = 4096;
 
+/// The window that a stock kernel gives a device by itself, in KiB (`VM_READAHEAD_PAGES`).
+pub const STOCK_WINDOW_KB: u64 = 128;
+
 /// Names a file (an inode) for as long as the body lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u64);

@@ -31,7 +31,8 @@ mod table;
 mod tally;
 
 pub use access::{
-    Access, FileId, GroupId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, Trigger, Via, VolumeId,
+    Access, FileId, GroupId, Hint, Nanos, OpenFileId, PAGE_BYTES, Page, STOCK_WINDOW_KB, Trigger,
+    Via, VolumeId,
 };
 pub use account::{Account, Balance};
 pub use adaptive::{Adaptive, Curve, History};

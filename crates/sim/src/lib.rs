@@ -4,10 +4,10 @@
 //! ```text
 //!   processes (scripts of reads, writes, faults)            process
 //!        | page by page
-//!        v                 asks   +------------------+
-//!   page cache -------------------> policy: a kernel's, |  crates/readahead
-//!   two lists, reclaim     <------+ and one on top of it |
-//!        | transfers              +------------------+
+//!        v                 asks    +---------------------+
+//!   page cache ------------------->| policy: a kernel's, |  crates/historical
+//!   two lists, reclaim <-----------| and bowwave on top  |  crates/controller
+//!        | transfers               +---------------------+
 //!        v
 //!   elevator                                                crates/iosched
 //!        | commands

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::SCHEMA;
-use crate::sockets::{connect_to, sockets};
+use crate::folder::{connect_to, sockets};
 
 /// An engine answers within milliseconds, unless it is stopped.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

@@ -2,23 +2,23 @@
 //!
 //! ```text
 //!   bowwave status --connect--> STATE/daemon.sock     --> engine: accept, write one JSON object, close
-//!        (ask)     \----------> STATE/run-PID.sock         (socket)
+//!        (ask)     \----------> STATE/run-PID.sock         (answer)
 //! ```
 //!
 //! A client sends nothing. The engine writes the answer into the socket's buffer, so it waits for nobody. Only root and
 //! its group get an answer: the socket's mode and the client's credentials (`SO_PEERCRED`) both enforce that.
 
+mod answer;
 mod ask;
-mod socket;
-mod sockets;
+mod folder;
 
 use controller::Status;
 use readahead::figures;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use answer::{BindError, Socket};
 pub use ask::{AskError, ask};
-pub use socket::{BindError, Socket};
 
 /// The version of the answer. It grows when a field is removed or changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -79,13 +79,14 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use controller::{Controller, Options};
+    use readahead::Adaptive;
     use readahead::adaptive::Limits;
 
     use super::*;
-    use crate::sockets::{connect_to, name_of};
+    use crate::folder::{connect_to, name_of};
 
     fn status() -> Status {
-        let policy = recording::policy(Limits::default()).expect("limits");
+        let policy = Box::new(Adaptive::new(Limits::default()));
         Controller::new(Options::default(), policy, &mut Vec::new()).status(0)
     }
 

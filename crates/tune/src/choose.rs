@@ -7,7 +7,7 @@
 //!     at most  memory / 1024                    so that hundreds of streams fit
 //! ```
 
-use readahead::DeviceCost;
+use readahead::{DeviceCost, STOCK_WINDOW_KB};
 
 use crate::curve::{self, Point};
 use crate::formula;
@@ -15,9 +15,6 @@ use crate::formula;
 /// The kernel reads and maps a whole window around a fault, so a random fault waits for it. Limit
 /// that to 40 ms, the time of one frame of a film.
 const FAULT_S: f64 = 0.040;
-
-/// Stock kernels set this much, so it makes nothing worse.
-const STOCK_KB: u64 = 128;
 
 /// Figures for one size differ by this share between runs. It is added to what a plateau must reach, so that in doubt
 /// the larger size is chosen, which loses nothing.
@@ -96,7 +93,7 @@ pub fn most_kb(cost: &DeviceCost, memory_bytes: u64) -> u64 {
 /// The upper bounds, in KiB, and why.
 fn bounds(cost: &DeviceCost, memory_bytes: u64) -> [(u64, Reason); 2] {
     [
-        (power_of_two_kb(FAULT_S * cost.bandwidth).max(STOCK_KB), Reason::Faults),
+        (power_of_two_kb(FAULT_S * cost.bandwidth).max(STOCK_WINDOW_KB), Reason::Faults),
         (power_of_two_kb((memory_bytes / MEMORY_SHARE) as f64), Reason::Memory),
     ]
 }

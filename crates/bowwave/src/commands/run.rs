@@ -1,7 +1,7 @@
 //! `bowwave run`.
 
 mod beside;
-mod memory;
+mod remember;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -27,8 +27,8 @@ use linux::state::StateError;
 use live::engine::{Options, Prepared};
 use live::places::Places;
 use live::starts::Remember;
-use memory::Memory;
 use recording::Place;
+use remember::Start;
 use remembered::Name;
 use serde_json::{Value, json};
 use status::Role;
@@ -152,7 +152,7 @@ fn begin(args: &Args) -> anyhow::Result<Beside> {
             }
         }
         let job = job(args)?;
-        if !args.drops_behind() && job.memory.is_none() {
+        if !args.drops_behind() && job.start.is_none() {
             // Looks at every process, so nothing waits for it.
             let _ = thread::Builder::new().name("bowwave-look".into()).spawn(note_daemon);
         }
@@ -195,9 +195,9 @@ fn job(args: &Args) -> anyhow::Result<Job> {
             "nothing is recorded",
         )
     });
-    let memory = args.remember.clone().map(|name| {
-        let memory = Memory::of(name, &args.lists).map_err(Into::into);
-        unless_strict(args, memory, "nothing is remembered")
+    let start = args.remember.clone().map(|name| {
+        let start = Start::of(name, &args.lists).map_err(Into::into);
+        unless_strict(args, start, "nothing is remembered")
     });
     let options = Options {
         scope: Scope::Process(std::process::id()),
@@ -214,7 +214,7 @@ fn job(args: &Args) -> anyhow::Result<Job> {
         is_verbose: args.verbose,
         is_strict: args.strict,
         state: args.state.clone(),
-        memory: memory.transpose()?.flatten(),
+        start: start.transpose()?.flatten(),
         role: Role::Run { command: args.command[0].to_string_lossy().into_owned() },
     })
 }

@@ -10,7 +10,7 @@ pub mod values;
 
 use controller::behind::Rules;
 use device::Spec;
-use readahead::{Nanos, PAGE_BYTES};
+use readahead::{Nanos, PAGE_BYTES, STOCK_WINDOW_KB};
 
 use crate::machine_spec::{MachineError, MachineSpec};
 use crate::{Decision, FileIndex, Machine, Matrix};
@@ -20,9 +20,6 @@ pub use cached::traced_waiting;
 pub use files::Layout;
 pub use plots::plots;
 pub use plots::{completion_plot, sorted_points, window, window_plot};
-
-/// The window that the kernel gives a device by itself.
-const STOCK_KB: u64 = 128;
 
 /// Why a trace cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -264,7 +261,7 @@ fn log(machine: &Machine, files: &[FileIndex]) -> Vec<Decision> {
 fn cache(trace: &Trace, traced_kb: u64, files: &[FileIndex], machine: &mut Machine) -> u64 {
     /// The kernel reads one window while another one is used.
     const WINDOWS: u64 = 2;
-    let window = traced_kb.max(STOCK_KB) * 1024 / PAGE_BYTES;
+    let window = traced_kb.max(STOCK_WINDOW_KB) * 1024 / PAGE_BYTES;
     let ranges = cached::before(trace, WINDOWS * window);
     ranges.into_iter().map(|(file, pages)| machine.cache_pages(files[file as usize], pages)).sum()
 }

@@ -11,6 +11,7 @@ use linux::knob::Knob;
 use linux::mounts::{self, Disk};
 use linux::shell::quoted;
 use linux::state;
+use readahead::STOCK_WINDOW_KB;
 use trace::Trace;
 use tune::profile::{self, Profile, ProfileError};
 
@@ -19,9 +20,6 @@ const LEAST_ERROR: f64 = 0.1;
 
 const NAME_ONE: &str =
     "name a device that is like yours: --device hdd, net, ssd (`bowwave lab --list` shows all)";
-
-/// The window of a stock kernel.
-const STOCK_KB: u64 = 128;
 
 /// Looking at a file takes a system call, so look at this many only, those of which most is read.
 const MOST_FILES: usize = 100;
@@ -72,7 +70,7 @@ impl Ground {
         };
         let knob = here.as_ref().and_then(|here| here.knob.clone());
         let today = knob.as_ref().and_then(|knob| knob.kb().ok());
-        let readahead_kb = readahead_kb.or(today).unwrap_or(STOCK_KB);
+        let readahead_kb = readahead_kb.or(today).unwrap_or(STOCK_WINDOW_KB);
         let mount_point = here.map(|here| here.mount_point);
         Ok(Ground { device, readahead_kb, set_kb: today, knob, mount_point })
     }

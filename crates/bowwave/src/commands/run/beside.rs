@@ -24,7 +24,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{getpid, set_child_subreaper};
 use status::Role;
 
-use super::memory::Memory;
+use super::remember::Start;
 use crate::print;
 
 /// What to manage, and how.
@@ -37,7 +37,7 @@ pub(super) struct Job {
     /// The state folder, where `bowwave status` finds this process.
     pub(super) state: PathBuf,
     /// What is remembered of the command, if it shall be.
-    pub(super) memory: Option<Memory>,
+    pub(super) start: Option<Start>,
     /// How this process describes itself there.
     pub(super) role: Role,
 }
@@ -147,7 +147,7 @@ fn run_engine(
     tell_loaded: impl Fn(Result<(), String>),
     endings: &Receiver<Ending>,
 ) -> Option<Outcome> {
-    let Job { prepared, is_verbose, is_strict, state, role, mut memory } = job;
+    let Job { prepared, is_verbose, is_strict, state, role, mut start } = job;
     let started = Instant::now();
     let loaded = load(prepared, is_strict).map_err(|error| error.to_string());
     let _ = set_child_subreaper(None);
@@ -166,11 +166,11 @@ fn run_engine(
             return Some(Outcome::Refused(reason));
         }
     };
-    if let Some(of_command) = &memory
+    if let Some(of_command) = &start
         && let Err(late) = engine.remember(of_command.list())
     {
         print::note(format_args!("{late}; nothing is remembered"));
-        memory = None;
+        start = None;
     }
     engine.answer_in(&state, role);
     if is_verbose {
@@ -179,7 +179,7 @@ fn run_engine(
     }
     tell_loaded(Ok(()));
     Some(match endings.recv() {
-        Ok(ending) => manage(engine, &ending, memory),
+        Ok(ending) => manage(engine, &ending, start),
         // The command could not be started.
         Err(_) => Outcome::Managed(Box::new(engine.leave())),
     })
@@ -200,7 +200,7 @@ pub(super) fn note_refusal(reason: &str) {
     print::note(format_args!("{reason}; the command runs without help"));
 }
 
-fn manage(mut engine: Engine, ending: &Ending, memory: Option<Memory>) -> Outcome {
+fn manage(mut engine: Engine, ending: &Ending, start: Option<Start>) -> Outcome {
     let is_interrupted = || ending.is_interrupted.load(Ordering::Relaxed);
     if let Err(error) = engine.serve_for(Duration::MAX, ending.ended.as_fd()) {
         print::note(format_args!("{error}; the command continues without read-ahead"));
@@ -209,8 +209,8 @@ fn manage(mut engine: Engine, ending: &Ending, memory: Option<Memory>) -> Outcom
     }
     let noted = engine.noted();
     let summary = engine.leave();
-    if let Some(memory) = memory {
-        memory.keep(noted);
+    if let Some(start) = start {
+        start.keep(noted);
     }
     Outcome::Managed(Box::new(summary))
 }

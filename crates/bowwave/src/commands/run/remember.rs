@@ -6,19 +6,19 @@ use remembered::{List, ListError, Lists, Name, Noted};
 
 use crate::print;
 
-/// The list of one name.
-pub(super) struct Memory {
+/// The start of a command, remembered under a name.
+pub(super) struct Start {
     lists: Lists,
     name: Name,
     list: List,
 }
 
-impl Memory {
+impl Start {
     /// What was kept at the last start. If that cannot be read, says so and begins anew.
     ///
     /// # Errors
     /// If others may change the folder.
-    pub(super) fn of(name: Name, folder: &Path) -> Result<Memory, ListError> {
+    pub(super) fn of(name: Name, folder: &Path) -> Result<Start, ListError> {
         let lists = Lists::in_folder(folder);
         let list = match lists.read(&name) {
             Err(error @ ListError::ForeignFolder { .. }) => return Err(error),
@@ -30,7 +30,7 @@ impl Memory {
             }
             Ok(list) => list,
         };
-        Ok(Memory { lists, name, list: list.unwrap_or_default() })
+        Ok(Start { lists, name, list: list.unwrap_or_default() })
     }
 
     pub(super) fn list(&self) -> &List {
@@ -39,7 +39,7 @@ impl Memory {
 
     /// Keeps what was noted of this start for the next one. If that is impossible, says so, and the old list stays.
     pub(super) fn keep(self, noted: Noted) {
-        let Memory { lists, name, list } = self;
+        let Start { lists, name, list } = self;
         let error = match noted.after(list) {
             Err(late) => late.to_string(),
             Ok(next) => match lists.write(&name, &next) {

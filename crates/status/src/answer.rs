@@ -15,7 +15,7 @@ use rustix::net::{
     send, socket_with,
 };
 
-use crate::sockets::{is_abandoned, name_of, sockets};
+use crate::folder::{is_abandoned, name_of, sockets};
 use crate::{Report, Role, SCHEMA};
 
 /// How many clients may wait, and how many the engine answers at a time.
