@@ -2,6 +2,7 @@
 
 use readahead::{Action, Mark, PAGE_BYTES};
 
+use crate::Nanos;
 use crate::access::Decided;
 use crate::command::{Command, Interest, Listening};
 use crate::controller::Controller;
@@ -9,7 +10,6 @@ use crate::files::Tolerance;
 use crate::ids::Ticket;
 use crate::input::{Access, Failure, Kind};
 use crate::metrics::Reason;
-use crate::{MARK_PAGES, Nanos};
 
 impl Controller {
     /// A batch of reads was submitted, or has failed. A file whose reads keep failing is muted. A refusal says nothing
@@ -55,10 +55,8 @@ impl Controller {
         }
         for action in self.plan.actions() {
             if let Action::Mark(mark) = action {
-                // The reader reaches the start of a long piece first.
-                let mark = Mark { last: mark.last.min(mark.first + MARK_PAGES - 1), ..*mark };
-                out.push(Command::Mark(file, mark));
-                notes.mark_set(mark);
+                out.push(Command::Mark(file, *mark));
+                notes.mark_set(*mark);
             }
         }
         let mut muted_until = 0;

@@ -63,7 +63,4 @@ pub use remembered::{
 };
 pub use status::{BusyFile, Device, Status};
 
-pub use readahead::{CHUNK_PAGES, Nanos};
-
-/// Most pages of a mark: it touches at most four chunks, wherever it begins.
-pub const MARK_PAGES: u64 = 3 * CHUNK_PAGES;
+pub use readahead::{CHUNK_PAGES, MARK_PAGES, Nanos};

@@ -308,15 +308,15 @@ fn recover_within(
     failed
 }
 
-/// Bounds read-ahead by the memory budget, and a densely read region by half of it.
+/// Bounds a window by the memory budget of now, and a densely read region by half of it. What may be ahead follows the
+/// budget at each access.
 fn limits() -> Limits {
     let own_cgroup = cgroup::Place::of("self").file_room();
-    let ahead_bytes = controller::budget_bytes(meminfo::available_bytes(), own_cgroup);
+    let budget = controller::budget_bytes(meminfo::available_bytes(), own_cgroup);
     let limits = Limits::default();
     Limits {
-        plan_bytes: limits.plan_bytes.min(ahead_bytes),
-        region_bytes: limits.region_bytes.min(ahead_bytes / 2),
-        ahead_bytes,
+        plan_bytes: limits.plan_bytes.min(budget),
+        region_bytes: limits.region_bytes.min(budget / 2),
         ..limits
     }
 }

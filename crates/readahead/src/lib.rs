@@ -40,7 +40,7 @@ pub use cache::{CacheView, Past};
 pub use cost::DeviceCost;
 pub use figure::Figure;
 pub use ids::{DeviceNumber, FileKey, FileRef, NotADevice};
-pub use plan::{Action, CHUNK_PAGES, Cause, Mark, Plan};
+pub use plan::{Action, CHUNK_PAGES, Cause, MARK_PAGES, Mark, Plan};
 pub use policy::Policy;
 pub use table::Table;
 pub use tally::Tally;

@@ -60,6 +60,9 @@ impl Cause {
 /// Pages of a chunk, 128 KiB. The eBPF programs look marks up by chunk, and keep one mark in each.
 pub const CHUNK_PAGES: u64 = 32;
 
+/// Most pages of a mark: it touches at most four chunks, wherever it begins.
+pub const MARK_PAGES: u64 = 3 * CHUNK_PAGES;
+
 /// A look-ahead mark: the first access to any page of `[first, last]` is reported, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {

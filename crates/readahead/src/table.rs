@@ -137,6 +137,13 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         self.entries[place.set * WAYS + way].as_ref().map(|(_, value)| value)
     }
 
+    /// The value of `key`, if remembered. Does not count as a use.
+    pub(crate) fn peek_mut(&mut self, key: &K) -> Option<&mut V> {
+        let place = self.place(key);
+        let way = self.find(key, place)?;
+        self.entries[place.set * WAYS + way].as_mut().map(|(_, value)| value)
+    }
+
     /// The value of `key`, if remembered.
     pub fn get_mut(&mut self, key: &K, now: u64) -> Option<&mut V> {
         let place = self.place(key);

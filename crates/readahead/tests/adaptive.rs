@@ -187,8 +187,9 @@ fn on_a_disk_the_next_window_is_read_as_soon_as_it_is_due_if_the_request_is_ahea
 }
 
 #[test]
-fn on_a_disk_who_is_alone_is_left_to_the_kernel_until_it_waits() {
-    // Each reader waits for this share of an access between two windows of 32 pages.
+fn on_a_disk_windows_are_as_large_as_what_readers_wait_for_them() {
+    // Each reader waits for this share of an access between two windows of 32 pages. Gives the pages that were asked
+    // for, and in how many windows.
     let asked = |waited: f64, other: bool| {
         let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
         let pages_between = if other { 64 } else { 32 };
@@ -199,14 +200,14 @@ fn on_a_disk_who_is_alone_is_left_to_the_kernel_until_it_waits() {
                 machine.read(2, 50_000 + start, 32);
             }
         }
-        machine.policy.tally().asked_pages
+        (machine.policy.tally().asked_pages, machine.trace().len())
     };
-    assert!(
-        (1..200).contains(&asked(0.4, false)),
-        "it may compute for that long: the first window, and no other"
-    );
-    assert!(asked(0.4, true) > 10_000, "the head moves between the two");
-    assert!(asked(0.6, false) > 10_000, "somebody comes between who is not seen");
+    assert!((1..200).contains(&asked(0.0, false).0), "the first window, and no other");
+    let (pages, few) = asked(0.9, false);
+    assert!(pages > 10_000, "somebody comes between who is not seen");
+    let (pages, many) = asked(0.03, false);
+    assert!(pages > 10_000 && 2 * many > 3 * few, "{many} windows, {few}");
+    assert!(asked(0.4, true).0 > 10_000, "the head moves between the two");
 }
 
 /// Nor does it have to pass a whole window of the kernel before it is seen to wait.
@@ -263,6 +264,12 @@ fn where_accesses_overlap_four_misses_in_a_row_in_irregular_steps_are_a_stream()
     machine.cache.cost = VOLUME;
     [500_000, 500_450, 500_960, 501_400].iter().for_each(|at| machine.read(1, *at, 400));
     assert!(machine.trace().iter().all(|line| !line.starts_with("sparse")), "no small reads");
+    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+    machine.cache.cost = VOLUME;
+    [(500_000, 512), (500_540, 2), (500_570, 2), (500_620, 2)]
+        .iter()
+        .for_each(|(at, pages)| machine.read(1, *at, *pages));
+    assert!(machine.trace().iter().all(|line| !line.starts_with("sparse")), "one is large");
 }
 
 #[test]
@@ -418,6 +425,46 @@ fn a_miss_is_not_taken_for_the_start_of_a_run_where_most_were_not() {
     machine.cache.cost = VOLUME;
     (0..20).for_each(|number| machine.read(1, anywhere(number), 4));
     assert_eq!(machine.policy.tally().asked_pages, 0);
+}
+
+#[test]
+fn runs_of_faults_make_no_miss_of_a_read_the_start_of_one() {
+    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+    machine.cache.cost = VOLUME;
+    for run in 0..40 {
+        (0..64).for_each(|page| machine.fault(2, anywhere(run) + page, Hint::Normal));
+    }
+    let before = machine.policy.tally().asked_pages;
+    machine.read(1, anywhere(40), 4);
+    assert_eq!(machine.policy.tally().asked_pages, before);
+}
+
+/// Where each file is read by one reader, nobody else comes who would show it.
+#[test]
+fn a_run_whose_reader_has_stopped_counts_for_its_volume() {
+    let mut machine = Machine::boxed(policies::adaptive(), 1_000_000, 32);
+    machine.cache.cost = VOLUME;
+    machine.scan(1, 7_000, 7_256, 4);
+    let history = |machine: &Machine| *machine.policy.history(machine.volume).expect("it is read");
+    let before = history(&machine);
+    machine.policy.forget_idle(100_000, u64::MAX);
+    assert_eq!(history(&machine), before, "it may go on");
+    machine.policy.forget_idle(60_000_000_000, u64::MAX);
+    assert_ne!(history(&machine), before);
+}
+
+#[test]
+fn slices_of_a_region_are_bought_by_reads_that_begin_before_its_marks_as_by_others() {
+    let dense_pages = |sees_when_over| {
+        let mut machine = Machine::boxed(policies::adaptive(), 16_384, 32);
+        machine.cache.cost = DeviceCost::DISK;
+        machine.sees_when_over = sees_when_over;
+        (0..300).for_each(|number| machine.read(1, (number * 2_654_435 + 7) % 16_284, 100));
+        machine.policy.tally().dense_pages
+    };
+    let exact = dense_pages(false);
+    assert!(exact > 1_000, "{exact}");
+    assert_eq!(dense_pages(true), exact);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::survival::{Curve, Lengths};
 use super::tail_exponent::Runs;
 use super::unmatched_misses::{UNMATCHED_MISSES, UnmatchedMiss, UnmatchedMisses};
 use super::volume::History;
-use crate::access::{GroupId, Nanos, Page, Trigger, Via};
+use crate::access::{GroupId, Nanos, Page, Trigger, Via, VolumeId};
 use crate::plan::Cause;
 use crate::tally::Tally;
 
@@ -46,6 +46,7 @@ pub(super) enum Found<'a> {
 pub(super) struct FileState {
     /// Who read it last.
     group: GroupId,
+    volume: VolumeId,
     streams: Streams,
     ended: Runs,
     curve: Curve,
@@ -55,9 +56,10 @@ pub(super) struct FileState {
 }
 
 impl FileState {
-    pub(super) fn new() -> Self {
+    pub(super) fn on(volume: VolumeId) -> Self {
         FileState {
             group: GroupId::default(),
+            volume,
             streams: Streams::new(),
             ended: Runs::default(),
             curve: Curve::default(),
@@ -69,6 +71,11 @@ impl FileState {
 
     pub(super) fn group(&self) -> GroupId {
         self.group
+    }
+
+    /// Where it is.
+    pub(super) fn volume(&self) -> VolumeId {
+        self.volume
     }
 
     /// A reader of that group has come to it.
@@ -110,8 +117,11 @@ impl FileState {
         let before = tally.passed_pages;
         if let Some(stream) = self.beside_an_unmatched_miss(context, self.slack(context), before) {
             count(Some(&stream), tally);
-            self.starts.went_on(stream.step());
-            history.starts.went_on(stream.step());
+            // Only misses of `read(2)` are counted.
+            if context.access.via == Via::Read {
+                self.starts.went_on(stream.step());
+                history.starts.went_on(stream.step());
+            }
             return self.begun(stream, context, history, tally);
         }
         if let Some(index) = self.streams.nearest(context, |stream| !stream.is_contiguous()) {
@@ -204,16 +214,23 @@ impl FileState {
     fn tail_exponent(&mut self, context: &AccessContext, history: &mut History) -> f64 {
         let now = context.access.now;
         let mut runs = self.ended;
-        let mut lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
         self.streams.each(|stream| {
             if !stream.is_guess() {
                 runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
             }
+        });
+        self.end_runs(now, &mut history.curve);
+        if context.rules.have(Rule::Tail) { runs.tail_exponent() } else { 1.0 }
+    }
+
+    /// Notes the runs whose readers should have been seen again by now, also for the volume.
+    pub(super) fn end_runs(&mut self, now: Nanos, volume: &mut Curve) {
+        let mut lengths = Lengths { file: &mut self.curve, volume };
+        self.streams.each(|stream| {
             if let Some(length) = stream.end_run(now) {
                 lengths.end(length);
             }
         });
-        if context.rules.have(Rule::Tail) { runs.tail_exponent() } else { 1.0 }
     }
 
     /// Takes the miss for the start of a run, if most misses of this file and its volume turned out to be one.
@@ -364,6 +381,9 @@ impl FileState {
             }
             widest = widest.max(first.abs_diff(miss.first));
             (first, end) = (miss.first, miss.end);
+        }
+        if end - first > narrow {
+            return None;
         }
         let (pages, origin, run) = match step {
             1 => (first..context.end, first, context.read_to - first),

@@ -248,8 +248,8 @@ impl Policy for Adaptive {
             ..Allowance::on(device, access.via, rules)
         };
         let context = &AccessContext::new(access, cache, rules, device, allowance);
-        let give_up = |forgotten: FileState| forgotten.give_up(tally);
-        let file = self.files.get_or_insert_for(group, access.file, now, FileState::new, give_up);
+        let (new, give_up) = (|| FileState::on(access.volume), |it: FileState| it.give_up(tally));
+        let file = self.files.get_or_insert_for(group, access.file, now, new, give_up);
         file.read_in(group);
 
         let (regions, pressures) = (&mut self.regions, &mut self.pressures);
@@ -317,6 +317,11 @@ impl Policy for Adaptive {
     fn forget_idle(&mut self, now: Nanos, idle: Nanos) {
         let moment = now.saturating_sub(idle);
         let tally = &mut self.tally;
+        for file in self.files.values_mut() {
+            if let Some(history) = self.volumes.peek_mut(&file.volume()) {
+                file.end_runs(now, &mut history.curve);
+            }
+        }
         self.files.forget_before(moment, |forgotten| forgotten.give_up(tally));
         for file in self.files.values_mut() {
             file.forget_before(moment, tally);

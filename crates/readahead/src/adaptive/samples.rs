@@ -22,6 +22,9 @@ const PART_PAGES: u64 = 256;
 /// One page in this many is marked.
 const MARKED: u64 = 8;
 
+/// Look for the mark that a read has touched in this many chunks from its start on, as the body does.
+const MOST_CHUNKS: u64 = 16;
+
 /// A mark, and what it stands for.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -82,19 +85,20 @@ impl Samples {
         }
     }
 
-    /// The use that the access shows, if it has touched one of the marks.
+    /// The use that the access shows, if it has touched one of the marks. A read may begin before the mark.
     pub(super) fn touch(&mut self, context: &AccessContext) -> Option<Used> {
-        let page = context.first;
-        let key = (context.access.file, page / CHUNK_PAGES);
-        let sample = self.table.get_mut(&key, context.access.now)?;
-        if sample.part == 0 || !(sample.first..sample.end).contains(&page) {
-            return None;
-        }
-        let touched = context.end.min(sample.end) - page;
-        let pages = (touched * sample.part) as f64 / (sample.end - sample.first) as f64;
-        let request = sample.request.max(context.end - page);
-        sample.part = 0;
-        Some(Used { pages, requests: pages / request as f64 })
+        let (file, now) = (context.access.file, context.access.now);
+        let mut chunks = context.first / CHUNK_PAGES..context.end.div_ceil(CHUNK_PAGES);
+        chunks.end = chunks.end.min(chunks.start + MOST_CHUNKS);
+        chunks.find_map(|chunk| {
+            let sample = self.table.get_mut(&(file, chunk), now)?;
+            let touched = context.end.min(sample.end).checked_sub(context.first.max(sample.first));
+            let touched = touched.filter(|touched| *touched > 0 && sample.part > 0)?;
+            let pages = (touched * sample.part) as f64 / (sample.end - sample.first) as f64;
+            let request = sample.request.max(context.end - context.first);
+            sample.part = 0;
+            Some(Used { pages, requests: pages / request as f64 })
+        })
     }
 
     pub(super) fn forget_before(&mut self, moment: Nanos) {

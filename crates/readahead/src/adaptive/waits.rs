@@ -12,15 +12,9 @@ const REMEMBERED: f64 = 0.97;
 /// The weight of the prior, in waits.
 const PRIOR_WAITS: f64 = 0.5;
 
-/// The share of an access that readers must wait, on average, for the next access to count as one. A quarter: where
-/// several read, a disk that queues requests serves a few windows of one before it turns to the next, and a wider window
-/// saves what it then waits.
-const MOST: f64 = 0.25;
-
-/// The same for a reader that is alone. What it computes between two reads looks like a wait, too. A half: a wider window
-/// must save more than it costs at the end of a part of a file, where a disk that orders its queue may read some of the
-/// next part first.
-const MOST_ALONE: f64 = 0.5;
+/// Where several read, a disk that queues requests serves a few windows of one before it turns to the next. So a reader
+/// that waits for every fourth window is turned from each time.
+const WINDOWS_A_TURN: f64 = 4.0;
 
 /// Accesses of forward streams of late: of all readers of a volume, or of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,24 +31,15 @@ impl Waits {
         self.waited = self.waited * REMEMBERED + waited.clamp(0.0, 1.0);
     }
 
-    /// Whether the next access is likely to cost as much as one at a random place.
+    /// The share of an access at a random place that the next window is likely to cost.
     ///
-    /// Until waits are seen, that is expected for a reader that comes from the start of its file, and for no other. If
-    /// the expectation is wrong, too wide a window is read. That costs time where the reader stops, and most that come
+    /// Until waits are seen, a reader that comes from the start of its file is expected to wait, and no other. If the
+    /// expectation is wrong, too wide a window is read. That costs time where the reader stops, and most that come
     /// from the start go on to the end.
-    pub(super) fn are_due(&self, is_from_the_start: bool) -> bool {
+    pub(super) fn next(&self, is_from_the_start: bool) -> f64 {
         let expected = if is_from_the_start { PRIOR_WAITS } else { 0.0 };
-        self.reach(MOST, expected)
-    }
-
-    /// The same for a reader that is alone, from its own waits. No wait is expected until one was seen.
-    pub(super) fn are_due_alone(&self) -> bool {
-        self.reach(MOST_ALONE, 0.0)
-    }
-
-    /// Whether readers wait for this share of an access or more in the mean. The prior assumes a wait of `expected`.
-    fn reach(&self, share: f64, expected: f64) -> bool {
-        self.waited + expected >= share * (self.waits + PRIOR_WAITS)
+        let mean = (self.waited + expected) / (self.waits + PRIOR_WAITS);
+        (mean * WINDOWS_A_TURN).min(1.0)
     }
 }
 
@@ -65,36 +50,28 @@ mod tests {
     #[test]
     fn from_the_start_of_a_file_a_wait_is_expected_until_it_was_seen_that_there_is_none() {
         let mut waits = Waits::default();
-        assert!(waits.are_due(true), "nothing is known");
-        (0..2).for_each(|_| waits.note(-0.1));
-        assert!(!waits.are_due(true));
-        (0..6).for_each(|_| waits.note(0.9));
-        assert!(waits.are_due(true), "another reader has come between");
+        assert_eq!(waits.next(true), 1.0, "nothing is known");
+        (0..60).for_each(|_| waits.note(-0.1));
+        assert!(waits.next(true) < 0.1);
+        (0..12).for_each(|_| waits.note(0.9));
+        assert_eq!(waits.next(true), 1.0, "another reader has come between");
     }
 
     #[test]
     fn elsewhere_no_wait_is_expected_until_one_was_seen() {
         let mut waits = Waits::default();
-        assert!(!waits.are_due(false), "nothing is known");
-        waits.note(1.0);
-        assert!(waits.are_due(false));
-    }
-
-    #[test]
-    fn a_reader_that_is_alone_may_wait_for_half_of_an_access() {
-        let mut waits = Waits::default();
-        assert!(!waits.are_due_alone(), "nothing is known");
-        (0..20).for_each(|_| waits.note(0.45));
-        assert!(!waits.are_due_alone() && waits.are_due(false));
-        (0..20).for_each(|_| waits.note(0.9));
-        assert!(waits.are_due_alone(), "somebody comes between");
+        assert_eq!(waits.next(false), 0.0, "nothing is known");
+        (0..30).for_each(|_| waits.note(0.1));
+        assert!((waits.next(false) - 0.4).abs() < 0.02, "each is one of four");
+        (0..30).for_each(|_| waits.note(0.3));
+        assert!(waits.next(false) > 0.9, "nearly every turn");
     }
 
     #[test]
     fn no_wait_counts_as_more_than_an_access() {
         let mut waits = Waits::default();
         waits.note(1e9);
-        (0..9).for_each(|_| waits.note(0.0));
-        assert!(!waits.are_due(true));
+        (0..19).for_each(|_| waits.note(0.0));
+        assert!(waits.next(true) < 0.5);
     }
 }

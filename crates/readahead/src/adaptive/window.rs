@@ -39,9 +39,10 @@ impl UnitCost {
         Self::new(cost, apart)
     }
 
-    /// The same, where the head is in place already.
-    pub(super) fn without_access(self) -> Self {
-        UnitCost { stall_s: 0.0, stall_units: 0.0, ..self }
+    /// The same, where each access costs only this share of one.
+    pub(super) fn of_accesses(self, share: f64) -> Self {
+        let (stall_s, stall_units) = (share * self.stall_s, share * self.stall_units);
+        UnitCost { stall_s, stall_units, ..self }
     }
 
     /// Units the device would have read during one stall.

@@ -14,11 +14,11 @@ use crate::adaptive::tail_exponent::MOST_TAIL_OF_WINDOWS;
 use crate::adaptive::waits::Waits;
 use crate::adaptive::window::UnitCost;
 use crate::cost::{AMPLE_STALLS, DeviceCost};
-use crate::plan::{Cause, Plan};
+use crate::plan::{Cause, MARK_PAGES, Plan};
 use crate::tally::Tally;
 
 /// A mark spans a few pages, as a reader may skip one.
-const MARK_PAGES: u64 = 8;
+const SEEN_PAGES: u64 = 8;
 
 /// A run is seen again each time it has grown by one part in this many: half a bin of a [curve](super::super::Curve).
 const SEEN_SHARE: u64 = 8;
@@ -42,21 +42,24 @@ impl Stream {
         window.max(u64::from(kernel.min(KERNEL_WINDOW_PAGES))).min(self.cap)
     }
 
-    /// What its next units cost. There is no access to pay for if the head of a disk is where this stream left it.
+    /// What its next units cost. Where the head of a disk may be where this stream left it, an access costs what readers
+    /// wait for it.
     fn cost_of_next(&self, context: &AccessContext, waits: &Waits) -> UnitCost {
         let cost = self.unit_cost(context);
-        let stays = context.rules.have(Rule::Waits)
-            && self.may_stay(context)
-            && !self.is_likely_to_wait(context, waits);
-        if stays { cost.without_access() } else { cost }
+        if context.rules.have(Rule::Waits) && self.may_stay(context) {
+            cost.of_accesses(self.likely_wait(context, waits))
+        } else {
+            cost
+        }
     }
 
-    /// Whether its reader is likely to wait for the next access, given the waits of all readers of the volume.
-    fn is_likely_to_wait(&self, context: &AccessContext, waits: &Waits) -> bool {
+    /// The share of an access that its reader is likely to wait for the next one, given the waits of all readers of the
+    /// volume.
+    fn likely_wait(&self, context: &AccessContext, waits: &Waits) -> f64 {
         if self.is_alone && context.rules.have(Rule::OwnWaits) {
-            self.own_waits.are_due_alone()
+            self.own_waits.next(false)
         } else {
-            waits.are_due(self.is_begun)
+            waits.next(self.is_begun)
         }
     }
 
@@ -176,7 +179,7 @@ impl Stream {
         let is_in_progress = self.step == 1 && !context.access.is_over();
         let is_the_kernels = is_in_progress && self.first_unasked < self.request.1;
         let is_read_in_pieces = is_the_kernels && context.device.pages.is_serial;
-        let unit = self.request.1.saturating_sub(MARK_PAGES);
+        let unit = self.request.1.saturating_sub(SEEN_PAGES);
         // The kernel reads at least a window at once, so it has nearly all of the rest then.
         let window = context.access.kernel_window.max(KERNEL_WINDOW_PAGES);
         let is_far = self.origin + unit >= context.first + u64::from(window);
@@ -199,7 +202,7 @@ impl Stream {
         context: &AccessContext,
         plan: &mut Plan,
     ) {
-        let seen = self.reader + (self.reader / SEEN_SHARE).max(MARK_PAGES);
+        let seen = self.reader + (self.reader / SEEN_SHARE).max(SEEN_PAGES);
         let is_near = lengths.have_ends() && context.rules.have(Rule::Sight);
         self.set_mark(if is_near { due.min(seen) } else { due }, context, plan);
         self.due = due;
@@ -408,7 +411,9 @@ impl Stream {
         };
         self.mark = unit;
         self.due = unit;
-        let pages = if self.is_contiguous() { MARK_PAGES.max(self.grain) } else { self.len };
+        let pages = if self.is_contiguous() { SEEN_PAGES.max(self.grain) } else { self.len };
+        // The reader comes to the near end of a long mark first.
+        let pages = pages.min(MARK_PAGES);
         let (first, last) = if self.step == -1 {
             (page.saturating_sub(pages - 1), page)
         } else {
