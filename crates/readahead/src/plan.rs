@@ -174,7 +174,7 @@ impl Plan {
         self.actions.extend(reads.take(self.spare()));
     }
 
-    /// Appends a mark on `[first, last]`.
+    /// Appends a mark on `[first, last]`, which are [`MARK_PAGES`] at most.
     pub fn mark(&mut self, first: Page, last: Page) {
         self.push(Action::Mark(Mark { first, last }));
     }

@@ -64,7 +64,7 @@ impl Socket {
         self.listener.as_fd()
     }
 
-    /// Answers up to [`MOST_CLIENTS`] waiting clients.
+    /// Answers the clients that wait, a few at a time.
     ///
     /// # Errors
     /// If no client can be accepted any more, for example without free descriptors. The socket would then stay readable

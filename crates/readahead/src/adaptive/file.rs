@@ -214,23 +214,20 @@ impl FileState {
     fn tail_exponent(&mut self, context: &AccessContext, history: &mut History) -> f64 {
         let now = context.access.now;
         let mut runs = self.ended;
+        let mut lengths = Lengths { file: &mut self.curve, volume: &mut history.curve };
         self.streams.each(|stream| {
             if !stream.is_guess() {
                 runs.note(stream.log_length(), stream.has_stopped(now) && !stream.is_at_the_end());
             }
+            end_run(stream, now, &mut lengths);
         });
-        self.end_runs(now, &mut history.curve);
         if context.rules.have(Rule::Tail) { runs.tail_exponent() } else { 1.0 }
     }
 
     /// Notes the runs whose readers should have been seen again by now, also for the volume.
     pub(super) fn end_runs(&mut self, now: Nanos, volume: &mut Curve) {
         let mut lengths = Lengths { file: &mut self.curve, volume };
-        self.streams.each(|stream| {
-            if let Some(length) = stream.end_run(now) {
-                lengths.end(length);
-            }
-        });
+        self.streams.each(|stream| end_run(stream, now, &mut lengths));
     }
 
     /// Takes the miss for the start of a run, if most misses of this file and its volume turned out to be one.
@@ -418,6 +415,13 @@ impl FileState {
     /// Ends all streams.
     pub(super) fn give_up(mut self, tally: &mut Tally) {
         self.forget_before(Nanos::MAX, tally);
+    }
+}
+
+/// Notes the length of a stream's run, if its reader should have been seen again by now.
+fn end_run(stream: &mut Stream, now: Nanos, lengths: &mut Lengths) {
+    if let Some(length) = stream.end_run(now) {
+        lengths.end(length);
     }
 }
 

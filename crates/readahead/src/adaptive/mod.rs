@@ -321,11 +321,9 @@ impl Policy for Adaptive {
             if let Some(history) = self.volumes.peek_mut(&file.volume()) {
                 file.end_runs(now, &mut history.curve);
             }
-        }
-        self.files.forget_before(moment, |forgotten| forgotten.give_up(tally));
-        for file in self.files.values_mut() {
             file.forget_before(moment, tally);
         }
+        self.files.forget_before(moment, |forgotten| forgotten.give_up(tally));
         self.regions.forget_before(moment);
         self.volumes.change_idle(moment, |history| *history = history.rested());
     }
