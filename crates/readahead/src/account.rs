@@ -35,8 +35,8 @@ const MOST_CREDIT_S: f64 = 2.0;
 /// long: 3 % more.
 const SHARE_OF_TIME: f64 = 0.029;
 
-/// The share of savings that may be lost again. The rest is a margin, since savings are overestimated: an access to a
-/// near place takes half as long as the device's mean.
+/// The share of savings that may be lost again. The rest is a margin, since savings are overestimated: some pages that
+/// count as used would have been in memory anyway.
 const SHARE_OF_SAVED: f64 = 0.5;
 
 /// The share of the credit that one request may spend, so that something is left for others.
@@ -71,6 +71,8 @@ pub struct Account {
     counted_to: Nanos,
     /// When a slice of a region was last paid for.
     sliced_at: Nanos,
+    /// When a miss that belongs to no stream was last counted.
+    missed_at: Nanos,
 }
 
 impl Account {
@@ -90,6 +92,7 @@ impl Account {
             balance,
             counted_to: self.counted_to.max(other.counted_to),
             sliced_at: self.sliced_at.max(other.sliced_at),
+            missed_at: self.missed_at.max(other.missed_at),
         }
     }
 
@@ -128,6 +131,14 @@ impl Account {
     /// Seconds since a slice of a region was last paid for.
     pub fn since_slice_s(&self) -> f64 {
         self.counted_to.saturating_sub(self.sliced_at) as f64 * 1e-9
+    }
+
+    /// Counts a miss at `now`. Returns what a miss costs, in seconds: the time since the
+    /// last one, but at most `latency_s`.
+    pub fn miss(&mut self, now: Nanos, latency_s: f64) -> f64 {
+        let since_s = now.saturating_sub(self.missed_at) as f64 * 1e-9;
+        self.missed_at = self.missed_at.max(now);
+        latency_s.min(since_s)
     }
 
     /// Requested pages were used. Gives back the price of their transfer, and credits a share of the `saved_s` of
@@ -191,6 +202,14 @@ mod tests {
         account.pass_time(3 * SECOND);
         account.spend(0.1);
         assert_eq!(account.since_slice_s(), 2.0);
+    }
+
+    #[test]
+    fn a_miss_costs_what_its_reader_has_waited_and_no_more_than_an_access() {
+        let mut account = Account::default();
+        assert_eq!(account.miss(SECOND, 0.007), 0.007, "the first one");
+        assert!((account.miss(SECOND + 2_000_000, 0.007) - 0.002).abs() < 1e-12);
+        assert_eq!(account.miss(2 * SECOND, 0.007), 0.007, "the reader has paused");
     }
 
     #[test]

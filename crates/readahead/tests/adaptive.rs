@@ -2,7 +2,7 @@
 
 mod support;
 
-use readahead::{DeviceCost, GroupId, Hint, VolumeId};
+use readahead::{DeviceCost, GroupId, Hint, Past, VolumeId};
 use support::Machine;
 use support::policies;
 
@@ -354,6 +354,94 @@ fn misses_some_pages_apart_save_less_than_neighbours_do() {
 }
 
 #[test]
+fn gaps_are_not_read_where_they_take_longer_than_the_accesses_that_this_saves() {
+    let asked = |gap: u64| {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        machine.cache.cost = CARD;
+        (0..100).for_each(|number| machine.read(1, 50_000 + number * (4 + gap), 4));
+        machine.policy.tally().asked_pages
+    };
+    assert!(asked(1) > 0);
+    assert_eq!(asked(4), 0);
+}
+
+/// An access to a near place takes less than the device's mean.
+#[test]
+fn what_a_miss_costs_is_what_its_reader_has_waited() {
+    let asked = |nearness, place: fn(u64) -> u64| {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        machine.nearness = nearness;
+        (0..60).for_each(|number| machine.read(1, place(number), 1));
+        let trace = machine.trace();
+        let is_one = |line: &&&str| line.starts_with("dense@") || line.starts_with("stride@");
+        trace.iter().filter(is_one).count()
+    };
+    let at_random = |number| 20_000 + number * number * 331 % 8_192;
+    let in_steps = |number| 90_000 - 100 * number;
+    for place in [at_random, in_steps] {
+        assert!(asked(1.0, place) > 0);
+        assert_eq!(asked(0.1, place), 0, "it is not worth its transfer");
+    }
+}
+
+#[test]
+fn pages_that_are_absent_when_their_reader_comes_have_saved_nothing() {
+    for past in [Past::Unknown, Past::Evicted] {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        machine.cache.cost = VOLUME;
+        let mut page = 90_000;
+        let mut read_on = |machine: &mut Machine| {
+            page -= 1;
+            machine.read(1, page, 1);
+        };
+        (0..40).for_each(|_| read_on(&mut machine));
+        // At a mark, the policy sees how far the reader has come.
+        let requests = machine.trace().len();
+        while machine.trace().len() == requests {
+            read_on(&mut machine);
+        }
+        machine.wait_a_tenth();
+        machine.cache.evict(0, 100_000);
+        machine.cache.past = past;
+        let before = machine.policy.tally();
+        read_on(&mut machine);
+        let after = machine.policy.tally();
+        assert_eq!(after.stalls_saved, before.stalls_saved);
+        assert!(past == Past::Unknown || after.wasted_pages > before.wasted_pages);
+    }
+}
+
+#[test]
+fn nothing_is_requested_that_the_account_does_not_pay_for() {
+    let requests = |latency_s, place: fn(u64) -> u64| {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        machine.cache.cost = DeviceCost { latency_s, ..DeviceCost::DISK };
+        (0..60).for_each(|number| machine.read(1, place(number), 1));
+        machine.trace().len()
+    };
+    let backward = |number| 90_000 - number;
+    let in_steps = |number| 90_000 - 100 * number;
+    let at_random = |number| 20_000 + number * number * 331 % 8_192;
+    for place in [backward, in_steps, at_random] {
+        assert!(requests(0.05, place) > 0);
+        assert_eq!(requests(0.6, place), 0, "an access costs more than half of the credit");
+    }
+}
+
+#[test]
+fn who_touches_the_pieces_of_a_strided_stream_elsewhere_does_not_drive_it_on() {
+    let used_pages = |offset: u64| {
+        let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+        (0..64).for_each(|piece| machine.read(1, 90_000 - 64 * piece, 16));
+        let before = machine.policy.tally().used_pages;
+        (64..80).for_each(|piece| machine.read(2, 90_000 - 64 * piece + offset, 12));
+        machine.policy.tally().used_pages - before
+    };
+    assert!(used_pages(0) > 100);
+    assert!(used_pages(3) < 32);
+}
+
+#[test]
 fn the_marks_of_a_strided_stream_begin_no_other_between_its_pieces() {
     let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
     machine.cache.cost = VOLUME;
@@ -459,7 +547,7 @@ fn slices_of_a_region_are_bought_by_reads_that_begin_before_its_marks_as_by_othe
         let mut machine = Machine::boxed(policies::adaptive(), 16_384, 32);
         machine.cache.cost = DeviceCost::DISK;
         machine.sees_when_over = sees_when_over;
-        (0..300).for_each(|number| machine.read(1, (number * 2_654_435 + 7) % 16_284, 100));
+        (0..300).for_each(|number| machine.read(1, number * number * 331 % 16_284, 100));
         machine.policy.tally().dense_pages
     };
     let exact = dense_pages(false);

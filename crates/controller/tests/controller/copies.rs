@@ -132,11 +132,13 @@ fn where_nothing_has_a_head_the_copy_is_only_not_read_ahead() {
     let before = machine.log.len();
     for page in (50_000..60_000).rev().step_by(16) {
         read(&mut machine, page);
+        machine.wait(MS);
     }
     assert_eq!(reads(&machine.log[before..]), [], "its writing catches up");
     catch_up(&mut machine);
     for page in (70_000..80_000).rev().step_by(16) {
         read(&mut machine, page);
+        machine.wait(MS);
     }
     assert_ne!(reads(&machine.log[before..]), []);
 }

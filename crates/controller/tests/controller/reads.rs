@@ -116,7 +116,7 @@ fn where_accesses_overlap_a_backward_reader_gets_first_what_it_needs_first() {
 fn a_disk_passes_over_what_a_backward_reader_needs_in_one_sweep() {
     let whole = batches(DeviceCost::DISK, (1_000..50_000).rev());
     assert!(!whole.is_empty() && whole.iter().all(|batch| batch.len() == 1), "{whole:?}");
-    let pieces = batches(DeviceCost::DISK, (0..500).rev().map(|n| 10_000 + 50 * n));
+    let pieces = batches(DeviceCost::DISK, (0..500).rev().map(|n| 10_000 + 20 * n));
     assert!(pieces.iter().any(|batch| batch.len() > 2), "{pieces:?}");
     for batch in pieces {
         assert!(batch.iter().is_sorted_by(|low, high| low.end <= high.start), "{batch:?}");

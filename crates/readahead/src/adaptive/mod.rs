@@ -245,6 +245,7 @@ impl Policy for Adaptive {
             budget: most_ahead,
             window: cache.room_pages().min(pages(self.limits.plan_bytes)),
             stream_credit: account.stream_pages(&device.cost),
+            credit: account.region_pages(&device.cost),
             ..Allowance::on(device, access.via, rules)
         };
         let context = &AccessContext::new(access, cache, rules, device, allowance);

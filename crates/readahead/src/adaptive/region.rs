@@ -12,12 +12,12 @@
 //! The table holds the largest region from its first miss on, and each smaller one only once the region twice its size
 //! has two misses. So a miss that has its largest region to itself takes one entry.
 //!
-//! `n` misses have cost the reader `n * L`. If reading the whole region costs `C = L + size/B`, the
-//! rest is read as soon as `n * L >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest
-//! holds: under the scale-free prior (as many reads are still to come as were seen, whatever their
-//! number) the misses still to be saved are worth `n * ln(N/n) * L`. The logarithm counts as 1 at
-//! least and 4 at most; `4/n` asks more of a count too small to tell a dense region from a chance
-//! cluster.
+//! A miss costs what its reader waits: the time until the next miss, but at most `L`. On a disk, near places cost less.
+//! `n` misses have cost `W`. If reading the whole region costs `C = L + size/B`, the rest is read as soon as
+//! `W >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest holds: under the scale-free prior (as many reads
+//! are still to come as were seen, whatever their number) the misses still to be saved are worth `ln(N/n) * W`. The
+//! logarithm counts as 1 at least and 4 at most; `4/n` asks more of a count too small to tell a dense region from a
+//! chance cluster.
 //!
 //! The largest region that qualifies is read in ascending slices. If these are several, the first begins behind the
 //! miss, as many readers go upwards. Each slice is paid for from the reader's [account](crate::Account). Each further
@@ -68,6 +68,8 @@ impl Key {
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     misses: u32,
+    /// What they have cost, in seconds.
+    waited_s: f32,
     /// Pages of it that the file had at the last miss; the last region of a file is cut.
     size: u64,
     /// Where filling began, in pages from the region's start.
@@ -81,9 +83,10 @@ struct Region {
 }
 
 impl Region {
-    /// Counts a miss. The file has `size` pages of the region now.
-    fn count(&mut self, context: &AccessContext, size: u64) {
+    /// Counts a miss that costs its reader `wait_s` seconds. The file has `size` pages of the region now.
+    fn count(&mut self, context: &AccessContext, size: u64, wait_s: f32) {
         self.misses = self.misses.saturating_add(1);
+        self.waited_s += wait_s;
         self.request = context.end - context.first;
         if self.size != size {
             // The file has grown or shrunk.
@@ -91,7 +94,7 @@ impl Region {
         }
         if self.filled >= size {
             // It was read whole and misses again: its pages were evicted. Start judging afresh.
-            *self = Region { misses: 1, origin: 0, filled: 0, ..*self };
+            *self = Region { misses: 1, waited_s: wait_s, origin: 0, filled: 0, ..*self };
         }
         if self.misses == 1 {
             self.first_miss = context.first;
@@ -101,7 +104,33 @@ impl Region {
     /// Whether a slice of it should be read after this miss.
     fn qualifies(&self, context: &AccessContext) -> bool {
         let left = self.size - self.filled;
-        left > 0 && (self.filled > 0 || pays(self.misses, left, context))
+        left > 0 && (self.filled > 0 || self.pays(left, context))
+    }
+
+    /// Whether its misses have cost enough to read the `left` pages of it.
+    fn pays(&self, left: u64, context: &AccessContext) -> bool {
+        if self.misses < FEWEST_MISSES {
+            return false;
+        }
+        let is_mapped = context.access.via == Via::Mmap && context.rules.have(Rule::Mapped);
+        let share = if is_mapped && overlaps(context) {
+            SHARE_OF_MAPPED_HARMLESS
+        } else {
+            let request = if is_mapped { left } else { (context.end - context.first).max(1) };
+            (context.rules.share_to_fill)(self.misses, left as f64 / request as f64)
+        };
+        self.spent_of_rest(left, context) >= share
+    }
+
+    /// The cost of its misses as a share of the cost of reading the `left` pages.
+    fn spent_of_rest(&self, left: u64, context: &AccessContext) -> f64 {
+        let cost = &context.device.cost;
+        f64::from(self.waited_s) / (cost.latency_s + left as f64 * cost.page_s())
+    }
+
+    /// What a miss has cost on average, in seconds.
+    fn wait_s(&self) -> f64 {
+        f64::from(self.waited_s) / f64::from(self.misses.max(1))
     }
 
     /// Whether the page that is `place` pages from the region's start was asked for.
@@ -140,13 +169,17 @@ impl Regions {
         plan: &mut Plan,
         tally: &mut Tally,
     ) {
-        if let Some(key) = self.count(context) {
+        let latency_s = context.device.cost.latency_s;
+        let waited_s = account.miss(context.access.now, latency_s);
+        let wait_s = if context.rules.have(Rule::Near) { waited_s } else { latency_s };
+        if let Some(key) = self.count(context, wait_s as f32) {
             self.buy_slice(key, context, account, plan, tally);
         }
     }
 
-    /// Counts a miss in the regions around it, from the largest on. Returns the largest that pays.
-    fn count(&mut self, context: &AccessContext) -> Option<Key> {
+    /// Counts a miss that costs its reader `wait_s` seconds in the regions around it, from the largest on. Returns the
+    /// largest that pays.
+    fn count(&mut self, context: &AccessContext, wait_s: f32) -> Option<Key> {
         let (group, now) = (context.cache.group(), context.access.now);
         let file_pages = context.access.file_pages;
         let top = log2_ceil(file_pages).min(self.largest_log2_pages);
@@ -155,7 +188,7 @@ impl Regions {
             let key = Key::around(context.first, log2_pages, context);
             let region = self.table.get_or_insert_for(group, key, now, Region::default, drop);
             let before = *region;
-            region.count(context, pages_in_file(&key, file_pages));
+            region.count(context, pages_in_file(&key, file_pages), wait_s);
             if best.is_none() && region.qualifies(context) {
                 best = Some(key);
             }
@@ -195,8 +228,8 @@ impl Regions {
     ) {
         let cost = &context.device.cost;
         // A stream's pages would have been read ahead anyhow: no wait was saved.
-        let requests = if is_of_a_stream { 0.0 } else { used.requests };
-        account.use_up(used.pages * cost.page_s(), requests * cost.latency_s);
+        let saved_s = if is_of_a_stream { 0.0 } else { used.saved_s };
+        account.use_up(used.pages * cost.page_s(), saved_s);
         let key = |log2_pages| Key::around(context.first, log2_pages, context);
         let levels = (SMALLEST_LOG2_PAGES..=self.largest_log2_pages).rev().map(key);
         let is_begun = |key: &Key| {
@@ -231,7 +264,7 @@ impl Regions {
         let (from, size) =
             (key.index << key.log2_pages, pages_in_file(&key, context.access.file_pages));
         let since_s = account.since_slice_s();
-        let wanted = slice_pages(region.misses, size - region.filled, since_s, context);
+        let wanted = slice_pages(region, size - region.filled, since_s, context);
         if region.filled == 0 {
             let behind = (context.end - from).min(size - 1);
             region.origin = if wanted < size { behind } else { 0 };
@@ -250,7 +283,7 @@ impl Regions {
         region.filled += pages;
         tally.dense_pages += pages;
         plan.read(from + place, pages, Cause::Dense);
-        self.samples.mark(context, from + place, pages, region.request, plan);
+        self.samples.mark(context, from + place, pages, region.request, region.wait_s(), plan);
     }
 
     pub(super) fn forget_before(&mut self, moment: Nanos) {
@@ -259,42 +292,21 @@ impl Regions {
     }
 }
 
-/// Whether `misses` have cost enough to read the `left` pages of their region.
-fn pays(misses: u32, left: u64, context: &AccessContext) -> bool {
-    if misses < FEWEST_MISSES {
-        return false;
-    }
-    let is_mapped = context.access.via == Via::Mmap && context.rules.have(Rule::Mapped);
-    let share = if is_mapped && overlaps(context) {
-        SHARE_OF_MAPPED_HARMLESS
-    } else {
-        let request = if is_mapped { left } else { (context.end - context.first).max(1) };
-        (context.rules.share_to_fill)(misses, left as f64 / request as f64)
-    };
-    spent_of_rest(misses, left, context) >= share
-}
-
-/// The cost of `misses` as a share of the cost of reading the `left` pages.
-fn spent_of_rest(misses: u32, left: u64, context: &AccessContext) -> f64 {
-    let rest = context.device.cost.latency_s + left as f64 * context.device.cost.page_s();
-    f64::from(misses) * context.device.cost.latency_s / rest
-}
-
 /// Whether the device can read slices while it serves misses.
 fn overlaps(context: &AccessContext) -> bool {
     !context.device.cost.is_serial() && context.rules.have(Rule::Harmless)
 }
 
 /// Pages of the next slice. It is the window of a stream whose run is what the device would have read in the time spent
-/// on misses (`sqrt(2 r L)`, `r = n L`). An early slice, where accesses overlap, is what delays nobody: what the device
+/// on misses (`sqrt(2 r L)`, `r` being that time). An early slice, where accesses overlap, is what delays nobody: what the device
 /// reads during one access, or in `since_slice_s` if that is shorter.
-fn slice_pages(misses: u32, left: u64, since_slice_s: f64, context: &AccessContext) -> u64 {
+fn slice_pages(region: &Region, left: u64, since_slice_s: f64, context: &AccessContext) -> u64 {
     let cost = &context.device.cost;
-    let is_early = context.access.via == Via::Mmap || spent_of_rest(misses, left, context) < 1.0;
+    let is_early = context.access.via == Via::Mmap || region.spent_of_rest(left, context) < 1.0;
     let accesses = if overlaps(context) && is_early {
         (since_slice_s / cost.latency_s).min(1.0)
     } else {
-        (2.0 * f64::from(misses)).sqrt()
+        (2.0 * f64::from(region.waited_s) / cost.latency_s).sqrt()
     };
     (cost.latency_pages() * accesses).ceil().max(1.0) as u64
 }
@@ -358,13 +370,14 @@ mod tests {
     fn count_in_all(
         regions: &mut BTreeMap<(u32, u64), Region>,
         context: &AccessContext,
+        wait_s: f32,
     ) -> Option<Key> {
         let top = log2_ceil(context.access.file_pages).clamp(SMALLEST_LOG2_PAGES, LARGEST);
         let mut best = None;
         for log2_pages in SMALLEST_LOG2_PAGES..=top {
             let key = Key::around(context.first, log2_pages, context);
             let region = regions.entry((log2_pages, key.index)).or_default();
-            region.count(context, pages_in_file(&key, context.access.file_pages));
+            region.count(context, pages_in_file(&key, context.access.file_pages), wait_s);
             if region.qualifies(context) {
                 best = Some(key);
             }
@@ -376,15 +389,15 @@ mod tests {
         #[test]
         fn the_region_that_pays_is_the_same_as_if_all_were_counted(
             mut file_pages in 100..100_000u64,
-            misses in prop::collection::vec((0..1u64 << 20, 0..4u32, 0..300u64, 0..20u32), 1..200),
+            misses in prop::collection::vec((0..1u64 << 20, 0..4u32, 0..300u64, 0..20u32, 0.0..0.007f32), 1..200),
         ) {
             let (mut regions, mut all) = (Regions::new(8192, 1 << LARGEST), BTreeMap::new());
-            for (place, narrower, slice, grows) in misses {
+            for (place, narrower, slice, grows, wait_s) in misses {
                 // The file doubles now and then, and most misses lie in clusters.
                 file_pages *= if grows == 0 && file_pages < 1 << 20 { 2 } else { 1 };
                 let page = (place >> (4 * narrower)) % file_pages;
                 let (paying, expected) = with_miss(page, file_pages, |context| {
-                    (regions.count(context), count_in_all(&mut all, context))
+                    (regions.count(context, wait_s), count_in_all(&mut all, context, wait_s))
                 });
                 prop_assert_eq!(paying, expected);
                 if let Some(key) = paying {
@@ -400,7 +413,7 @@ mod tests {
     fn a_miss_that_has_its_largest_region_to_itself_takes_one_entry() {
         let mut regions = Regions::new(1024, 1 << LARGEST);
         let mut miss = |page: Page| {
-            with_miss(page, 1 << 20, |context| regions.count(context));
+            with_miss(page, 1 << 20, |context| regions.count(context, 0.007));
             regions.table.len()
         };
         let entries: Vec<usize> = (0..16).map(|n| miss(n << LARGEST)).collect();
@@ -413,7 +426,7 @@ mod tests {
         let mut regions = Regions::new(1024, 1 << LARGEST);
         let miss = |regions: &mut Regions| {
             with_miss(0, 1 << LARGEST, |context| {
-                regions.count(context);
+                regions.count(context, 0.007);
                 Key::around(0, LARGEST, context)
             })
         };

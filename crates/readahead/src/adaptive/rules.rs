@@ -25,6 +25,8 @@ pub enum Rule {
     Starts,
     /// A window that costs more than it saves is not requested.
     Pays,
+    /// A miss costs what its reader has waited, where that is less than an access.
+    Near,
     /// A forward stream is left to the kernel if its window is as good.
     LeftToKernel,
     /// The policy measures what an access costs a forward stream.
@@ -77,7 +79,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule with its name.
-    pub const ALL: [(Rule, &'static str); 31] = [
+    pub const ALL: [(Rule, &'static str); 32] = [
         (Rule::Tail, "tail"),
         (Rule::Completion, "completion"),
         (Rule::Ends, "ends"),
@@ -85,6 +87,7 @@ impl Rule {
         (Rule::RoundEnds, "round ends"),
         (Rule::Starts, "starts"),
         (Rule::Pays, "pays"),
+        (Rule::Near, "near"),
         (Rule::LeftToKernel, "left to the kernel"),
         (Rule::Waits, "waits"),
         (Rule::OwnWaits, "own waits"),

@@ -34,6 +34,8 @@ struct Sample {
     part: u64,
     /// Pages of one request.
     request: u64,
+    /// What such a request waits if it finds nothing, in seconds.
+    wait_s: f64,
 }
 
 /// What a touched mark tells.
@@ -41,8 +43,8 @@ struct Sample {
 pub(super) struct Used {
     /// Pages of the part that are used, on average.
     pub(super) pages: f64,
-    /// Requests that find them in the cache.
-    pub(super) requests: f64,
+    /// What the requests that find them in the cache do not wait, in seconds.
+    pub(super) saved_s: f64,
 }
 
 #[derive(Debug)]
@@ -56,13 +58,15 @@ impl Samples {
         Samples { table: Table::new(capacity) }
     }
 
-    /// Marks some of the `pages` from `start` on, which requests of `request` pages are to find.
+    /// Marks some of the `pages` from `start` on, which requests of `request` pages are to find. Each has waited
+    /// `wait_s` seconds until now.
     pub(super) fn mark(
         &mut self,
         context: &AccessContext,
         start: Page,
         pages: u64,
         request: u64,
+        wait_s: f64,
         plan: &mut Plan,
     ) {
         let parts = (pages / PART_PAGES).clamp(1, MOST_PARTS);
@@ -73,7 +77,7 @@ impl Samples {
             let first = place(from, part, length);
             let end = (first + length).min(first / CHUNK_PAGES * CHUNK_PAGES + CHUNK_PAGES);
             let key = (context.access.file, first / CHUNK_PAGES);
-            let sample = Sample { first, end, part, request: request.max(1) };
+            let sample = Sample { first, end, part, request: request.max(1), wait_s };
             *self.table.get_or_insert_for(
                 context.cache.group(),
                 key,
@@ -97,7 +101,7 @@ impl Samples {
             let pages = (touched * sample.part) as f64 / (sample.end - sample.first) as f64;
             let request = sample.request.max(context.end - context.first);
             sample.part = 0;
-            Some(Used { pages, requests: pages / request as f64 })
+            Some(Used { pages, saved_s: pages / request as f64 * sample.wait_s })
         })
     }
 

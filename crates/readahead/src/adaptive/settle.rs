@@ -34,8 +34,9 @@ impl Before {
         let used = tally.used_pages - self.tally.used_pages;
         if used > 0 {
             let stalls = (tally.stalls_saved - self.tally.stalls_saved) as f64;
-            let saved_s = self.saved_s(stalls * context.device.cost.latency_s, stream, context);
-            account.use_up(used as f64 * context.device.cost.page_s(), saved_s);
+            let saved_s = self.saved_s(stalls * stream.stall_s(context), stream, context);
+            let read = real(used) * stream.read_share(context);
+            account.use_up(read * context.device.cost.page_s(), saved_s);
         }
         let asked = &plan.actions()[self.actions..];
         if !asked.is_empty() {

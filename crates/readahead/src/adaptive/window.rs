@@ -100,13 +100,13 @@ pub(super) fn bridging_pays(cost: &DeviceCost, gap: u64) -> bool {
     !cost.is_serial() && (gap as f64) * cost.page_s() < cost.access_s()
 }
 
-/// Whether reading pieces ahead saves anything. A disk serves a forward stride at the same pace
-/// whoever asks; backwards, a batch read in ascending order saves the revolutions.
-pub(super) fn striding_pays(cost: &DeviceCost, step: i64) -> bool {
+/// Whether reading pieces ahead saves anything, if the reader waits `stall_s` seconds for each. A disk serves a forward
+/// stride at the same pace whoever asks; backwards, a batch read in ascending order saves the revolutions.
+pub(super) fn striding_pays(cost: &DeviceCost, step: i64, stall_s: f64) -> bool {
     if !cost.is_serial() {
         return true;
     }
-    step < 0 && (step.unsigned_abs() as f64) * cost.page_s() < cost.latency_s
+    step < 0 && (step.unsigned_abs() as f64) * cost.page_s() < stall_s
 }
 
 #[cfg(test)]
@@ -185,12 +185,13 @@ mod tests {
 
     #[test]
     fn a_disk_gains_from_striding_backwards_only() {
-        assert!(!striding_pays(&DISK, 64));
-        assert!(striding_pays(&DISK, -64));
+        assert!(!striding_pays(&DISK, 64, 0.007));
+        assert!(striding_pays(&DISK, -64, 0.007));
+        assert!(!striding_pays(&DISK, -64, 0.002), "it hardly waits");
         assert!(
-            !striding_pays(&DISK, -256),
+            !striding_pays(&DISK, -256, 0.007),
             "10 ms of media for a piece is worse than a device access"
         );
-        assert!(striding_pays(&VOLUME, 256));
+        assert!(striding_pays(&VOLUME, 256, 0.005));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use readahead::{Action, CacheView, DeviceCost, GroupId, Mark, Page, Plan};
+use readahead::{Action, CacheView, DeviceCost, GroupId, Mark, Page, Past, Plan};
 
 /// The cached pages of one file.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct PageCache {
     pub(crate) overlap_pages: u64,
     pub(crate) room_pages: u64,
     pub(crate) cost: DeviceCost,
+    /// How absent pages left the cache.
+    pub(crate) past: Past,
     /// The group of the readers.
     pub(crate) group: GroupId,
 }
@@ -26,6 +28,7 @@ impl PageCache {
             overlap_pages: 0,
             room_pages: u64::MAX,
             cost: DeviceCost::DISK,
+            past: Past::Unknown,
             group: GroupId::default(),
         }
     }
@@ -87,5 +90,9 @@ impl CacheView for PageCache {
 
     fn room_pages(&self) -> u64 {
         self.room_pages
+    }
+
+    fn past(&self) -> Past {
+        self.past
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Machine {
     pub(crate) kernel_window: u32,
     /// Nanoseconds that a reader takes for a page.
     pub(crate) page_ns: u64,
+    /// What a device access takes, as a share of the latency that the policy knows: less to near places of a disk.
+    pub(crate) nearness: f64,
     /// How many pages ahead of a read in progress its marks are seen.
     pub(crate) sees_ahead: u64,
     /// As before Linux 6.12, the marks of a read are seen when it is over.
@@ -51,6 +53,7 @@ impl Machine {
             cache: PageCache::new(),
             kernel_window,
             page_ns: 1_000,
+            nearness: 1.0,
             sees_ahead: 0,
             sees_when_over: false,
             file_pages,
@@ -113,6 +116,13 @@ impl Machine {
         }
     }
 
+    /// Nanoseconds of a device access. The head of a disk is where the reader left it: reading on costs none.
+    fn access_ns(&self, access: Access) -> u64 {
+        let reads_on = access.previous.is_some_and(|previous| previous + 1 == access.page);
+        let is_free = reads_on && self.cache.cost.is_serial();
+        if is_free { 0 } else { (self.nearness * self.cache.cost.latency_s * 1e9) as u64 }
+    }
+
     fn takes_mark(&mut self, pages: Range<Page>) -> bool {
         pages.filter(|page| self.cache.take_mark(*page)).count() > 0
     }
@@ -121,11 +131,13 @@ impl Machine {
         let access =
             |trigger| Access { via, hint, ..self.access(open_file, page, request, trigger) };
         let (absent, marked) = (access(Trigger::Absent), access(Trigger::Mark));
+        let access_ns = self.access_ns(absent);
         if !self.cache.is_cached(page) {
             self.ask(absent);
         }
         if !self.cache.is_cached(page) {
             (page..page + u64::from(request)).for_each(|page| self.cache.insert(page));
+            self.now += access_ns;
         }
         let seen = page..page + 1 + self.sees_ahead.min(u64::from(request) - 1);
         if !self.sees_when_over && self.takes_mark(seen) {

@@ -23,6 +23,9 @@ const MS: Nanos = 1_000_000;
 /// The inode number of a folder; those of its files follow.
 const FOLDER: u64 = 5000;
 
+/// What a reader waits for a page that is absent.
+const ACCESS_NS: Nanos = 5 * MS;
+
 /// Pages per read: 64 KiB.
 pub(crate) const REQUEST_PAGES: u64 = 16;
 
@@ -192,6 +195,9 @@ impl Session {
             },
             mark: mark.filter(|_| kind == Kind::Mark).map(|mark| (mark.first, mark.last)),
         }));
+        if kind == Kind::Miss {
+            self.pass_time(ACCESS_NS);
+        }
     }
 
     /// A program reads the 64 files of a folder, in the order in which they were created.

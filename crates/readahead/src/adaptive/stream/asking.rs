@@ -133,6 +133,7 @@ impl Stream {
     /// The next `window` units of the file's `last` have been asked for.
     fn move_frontier(&mut self, window: u64, last: u64, now: Nanos) {
         self.frontier += window;
+        self.waits_since = None;
         self.at_the_end = self.frontier == last;
         self.asked_at = now;
         self.cap = self.cap.saturating_add((self.cap / 16).max(1));
@@ -244,9 +245,13 @@ impl Stream {
         if self.kernel_reads_ahead(context) || !context.rules.have(Rule::Pays) {
             return true;
         }
-        let pays_with = |used: f64| {
-            let saved_s = used / self.units_a_stall(context).max(1) as f64 * cost.stall_s;
-            saved_s >= context.device.cost.access_s() + (window as f64 - used) * cost.unit_s
+        let (units, read_share) =
+            (real(self.units_a_stall(context).max(1)), self.read_share(context));
+        let stall_s = self.stall_s(context);
+        let access_s = context.device.cost.access_s().min(stall_s);
+        let pays_with = |passed: f64| {
+            let in_vain = real(window) - passed * read_share;
+            passed / units * stall_s >= access_s + in_vain * cost.unit_s
         };
         pays_with(run.expected_at_least(window)) || pays_with(run.expected(window))
     }
@@ -279,6 +284,7 @@ impl Stream {
         let saved_s = real(self.reader.min(rest) / own) * context.device.cost.latency_s;
         let claim = Claim { own: 0, request: own, share: self.pace.share() };
         let most = context.device.ample_pages.min(context.allowance.for_stream(claim, tally));
+        let most = most.min(self.paid_pages(context));
         let pages = most.min(self.reader / 2);
         // Each change has its price, so there are few.
         let least = if pages == most { 2 * own } else { 4 * own };

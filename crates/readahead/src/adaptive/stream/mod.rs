@@ -31,7 +31,6 @@ use super::waits::Waits;
 use super::window::{UnitCost, striding_pays};
 use crate::access::{Access, Hint, Nanos, Page, Trigger, Via};
 use crate::cache::Past;
-use crate::cost::DeviceCost;
 use crate::plan::{Cause, Plan};
 use crate::tally::Tally;
 
@@ -109,6 +108,8 @@ pub(super) struct Stream {
     pub(super) used_at: Nanos,
     /// Units a second while it still waited for each of them; 0 if that was not seen.
     waiting_rate: f64,
+    /// Since when that is so, and the unit at which it was then; `None` once more was asked for.
+    waits_since: Option<(Nanos, u64)>,
     /// When the reader was last seen to go on, and the unit.
     seen: (Nanos, u64),
     /// A reader that goes on should have been seen again by then; never, while its pace is not known.
@@ -167,6 +168,7 @@ impl Stream {
             cap: u64::MAX,
             rate: Rate::default(),
             waiting_rate: 0.0,
+            waits_since: None,
             tail_exponent: f64::INFINITY,
             announced: false,
             is_begun: false,
@@ -211,9 +213,17 @@ impl Stream {
 
     /// This stream, whose reader was at unit `from` at `then`, and has waited for each unit since.
     pub(super) fn waiting_since(mut self, then: Nanos, from: u64) -> Self {
-        let elapsed_s = self.used_at.saturating_sub(then) as f64 * 1e-9;
-        self.waiting_rate = self.reader.saturating_sub(from) as f64 / elapsed_s.max(1e-9);
+        self.waits_since = Some((then, from));
+        self.note_waiting_rate(self.used_at);
         self
+    }
+
+    /// The rate at which it has waited for each unit until now.
+    fn note_waiting_rate(&mut self, now: Nanos) {
+        if let Some((then, from)) = self.waits_since {
+            let elapsed_s = now.saturating_sub(then) as f64 * 1e-9;
+            self.waiting_rate = real(self.reader.saturating_sub(from)) / elapsed_s.max(1e-9);
+        }
     }
 
     /// This stream, whose reader has this pace.
@@ -261,8 +271,8 @@ impl Stream {
         self.step.unsigned_abs() == self.len
     }
 
-    /// The units of this stream that the pages `[first, end)` touch, as `[from, to)`; `None` where
-    /// they lie before the origin or between the pieces of a strided stream.
+    /// The units of this stream that the pages `[first, end)` touch, as `[from, to)`; `None` where they lie before the
+    /// origin, or do not begin with a piece of a strided stream. Others' accesses seldom do.
     fn units(&self, first: Page, end: Page) -> Option<(u64, u64)> {
         let stride = self.step.unsigned_abs();
         let (near, far) = if self.step > 0 {
@@ -274,7 +284,7 @@ impl Stream {
         if stride == 1 {
             return Some((near, far + 1));
         }
-        if !self.is_contiguous() && near % stride >= self.len {
+        if !self.is_contiguous() && !first.abs_diff(self.origin).is_multiple_of(stride) {
             return None;
         }
         Some((near / stride, far / stride + 1))
@@ -339,12 +349,14 @@ impl Stream {
         }
         let absent = if self.step > 0 { from } else { to - 1 };
         self.note_wait(from, context, outlook.waits);
-        self.pass(to, context, &mut outlook.lengths, tally);
         let mut cause = self.cause;
         if has_lost {
-            self.shrink(absent, tally);
+            self.shrink(from, absent, tally);
             cause = Cause::Thrashed;
         }
+        // Nothing was saved where a page is absent.
+        let found = if context.access.trigger == Trigger::Absent { from } else { to };
+        self.pass(found, to, context, &mut outlook.lengths, tally);
         self.frontier = self.frontier.max(self.reader);
         let is_waiting = self.frontier == self.reader;
         let mut asked = 0;
@@ -354,13 +366,13 @@ impl Stream {
                 request: context.read_to - context.first,
                 share: self.pace.share(),
             };
-            let room = context.allowance.for_stream(claim, tally);
+            let room = context.allowance.for_stream(claim, tally).min(self.paid_pages(context));
             asked = self.ask(context, room, tail_exponent, outlook, cause, plan);
             tally.asked_pages += asked;
         }
         if requested > to && self.frontier == self.reader {
             // The kernel reads the rest of the request by itself.
-            self.pass(requested, context, &mut outlook.lengths, tally);
+            self.pass(requested, requested, context, &mut outlook.lengths, tally);
             self.frontier = self.reader;
         }
         if is_waiting && !self.is_guess && self.awaited.is_none() {
@@ -455,15 +467,17 @@ impl Stream {
         self.frontier.saturating_sub(self.reader.max(self.given_up))
     }
 
-    /// Counts the pages that were asked for and that the reader now passes, and the waits that this has spared it.
-    fn count_used(&self, to: u64, context: &AccessContext, tally: &mut Tally) {
+    /// Counts the pages that were asked for and that the reader passes up to unit `to`, and the waits that this has
+    /// spared it: it found all units before `found` in memory.
+    fn count_used(&self, found: u64, to: u64, context: &AccessContext, tally: &mut Tally) {
         let counted = self.reader.max(self.given_up);
-        let used = to.min(self.frontier).saturating_sub(counted);
+        let asked_before = |unit: u64| unit.min(self.frontier).saturating_sub(counted);
+        let used = asked_before(to);
         if used == 0 {
             return;
         }
         tally.used_pages += used * self.len;
-        tally.stalls_saved += used.div_ceil(self.units_a_stall(context).max(1));
+        tally.stalls_saved += asked_before(found).div_ceil(self.units_a_stall(context).max(1));
     }
 
     /// Units that a reader gets for each wait without us: the kernel's window if it reads forward, half of it by
@@ -478,17 +492,41 @@ impl Stream {
         }
     }
 
+    /// Seconds that its reader waits each time without us: what it has waited, but at most an access. To a near place, it
+    /// is less.
+    pub(super) fn stall_s(&self, context: &AccessContext) -> f64 {
+        let cost = &context.device.cost;
+        let is_unknown = self.waiting_rate == 0.0 || !context.rules.have(Rule::Near);
+        if is_unknown || self.kernel_reads_ahead(context) {
+            return cost.latency_s;
+        }
+        cost.latency_s.min(real(self.units_a_stall(context)) / self.waiting_rate)
+    }
+
+    /// The share of the pages it passes that its reader reads; it skips the others.
+    pub(super) fn read_share(&self, context: &AccessContext) -> f64 {
+        let request = u64::from(context.access.request).max(1);
+        if request < self.grain { real(request) / real(self.grain) } else { 1.0 }
+    }
+
     /// The stream ends: what its reader has not come to was read in vain.
     pub(super) fn give_up(self, tally: &mut Tally) {
         tally.wasted_pages += self.ahead() * self.len;
     }
 
-    /// The reader comes to unit `to`.
-    fn pass(&mut self, to: u64, context: &AccessContext, lengths: &mut Lengths, tally: &mut Tally) {
+    /// The reader comes to unit `to`. It has found all units before `found` in memory.
+    fn pass(
+        &mut self,
+        found: u64,
+        to: u64,
+        context: &AccessContext,
+        lengths: &mut Lengths,
+        tally: &mut Tally,
+    ) {
         let passed = to.saturating_sub(self.reader) * self.len;
         tally.passed_pages += passed;
         self.pace.pass(passed, tally.passed_pages, context.allowance.budget);
-        self.count_used(to, context, tally);
+        self.count_used(found, to, context, tally);
         self.advance(to, context.access.now, lengths);
     }
 
@@ -504,6 +542,7 @@ impl Stream {
             lengths.pass(self.reader, to);
         }
         self.reader = to;
+        self.note_waiting_rate(now);
         self.log_length = LogLength::of(to);
         let (then, unit) = self.seen;
         let elapsed = now.saturating_sub(then);
@@ -529,14 +568,17 @@ impl Stream {
         Some(if self.step > 0 { from } else { to - 1 })
     }
 
-    /// The reader found unit `absent` evicted, so less survives than was ahead of it: no more windows of that size.
-    fn shrink(&mut self, absent: u64, tally: &mut Tally) {
+    /// The reader, which now comes to unit `from`, found unit `absent` evicted. So less survives than was ahead of it: no
+    /// more windows of that size. What was asked for beyond `from` counts as read in vain.
+    fn shrink(&mut self, from: u64, absent: u64, tally: &mut Tally) {
         let ahead = self.frontier - absent;
-        tally.wasted_pages += self.ahead() * self.len;
+        let found = from.clamp(self.reader, self.frontier);
+        tally.wasted_pages +=
+            (self.frontier - found.max(self.given_up).min(self.frontier)) * self.len;
         self.cap = self.cap.min(ahead / 4 * 3).max(SMALLEST_CAP_UNITS);
-        self.frontier = self.reader;
+        self.frontier = found;
+        self.given_up = self.given_up.min(found);
         self.awaited = None;
-        self.given_up = 0;
     }
 
     /// First page of `unit`, if the file has it.
@@ -564,14 +606,26 @@ impl Stream {
     }
 
     /// Whether reading this stream ahead can save anything on this device.
-    pub(super) fn can_gain(&self, cost: &DeviceCost) -> bool {
-        self.is_contiguous() || striding_pays(cost, self.step)
+    pub(super) fn can_gain(&self, context: &AccessContext) -> bool {
+        let cost = &context.device.cost;
+        self.is_contiguous() || striding_pays(cost, self.step, self.stall_s(context))
     }
 
     /// Whether anything is asked for it: not if nothing is saved, and not for a plain forward stream on a device that
     /// answers before we could.
-    pub(super) fn is_led(&self, cost: &DeviceCost) -> bool {
-        self.can_gain(cost) && !(self.step == 1 && cost.outpaces_user_space())
+    pub(super) fn is_led(&self, context: &AccessContext) -> bool {
+        let is_too_late = || self.step == 1 && context.device.cost.outpaces_user_space();
+        self.can_gain(context) && !is_too_late()
+    }
+
+    /// Pages that the readers' account pays for at once. A piece also costs the gap to the next one, or an access. Pieces
+    /// at equal distances are less likely to be chance than two neighbours, so they leave no credit to regions.
+    fn paid_pages(&self, context: &AccessContext) -> u64 {
+        if self.is_contiguous() {
+            return context.allowance.stream_credit;
+        }
+        let pages_s = real(self.len) * context.device.pages.unit_s;
+        (real(context.allowance.credit) * pages_s / self.unit_cost(context).unit_s) as u64
     }
 
     fn unit_cost(&self, context: &AccessContext) -> UnitCost {
