@@ -1,4 +1,5 @@
-//! `bowwave`, the command line. Each subcommand is a file in `commands`; the libraries do the work.
+//! `bowwave`, the command line. Each subcommand is a file in `commands`, beside what several of them need. The libraries
+//! do the work.
 
 mod commands;
 mod invocation;
