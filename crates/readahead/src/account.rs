@@ -71,7 +71,7 @@ pub struct Account {
     counted_to: Nanos,
     /// When a slice of a region was last paid for.
     sliced_at: Nanos,
-    /// When a miss that belongs to no stream was last counted.
+    /// When a miss of this group that belongs to no stream was last counted, in any file.
     missed_at: Nanos,
 }
 

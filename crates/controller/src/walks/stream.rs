@@ -236,8 +236,8 @@ impl Stream {
         let Some(mut cursor) = self.cursor.filter(|_| self.ahead() == 0) else { return false };
         for _ in 0..LONGEST_STEP {
             let Next::File(unit) = cursor.next(&self.traversal, here, directories) else { break };
-            let is_asked = directory.asked[unit.entry as usize].stream != 0;
-            if unit.directory != here || is_asked {
+            // The cursor may have gone on to another directory.
+            if unit.directory != here || directory.asked[unit.entry as usize].stream != 0 {
                 break;
             }
             if suffixes.reads(suffix_of(unit, directories)) {

@@ -87,6 +87,7 @@ fn batches(cost: DeviceCost, pages: impl Iterator<Item = u64>) -> Vec<Vec<Span>>
     let mut bench = Bench::new(cost, Options::default());
     let mut batches = Vec::new();
     for page in pages {
+        bench.now += 5 * MS;
         let commands = bench.access(miss(1, page));
         let Some(ticket) = batch(&commands) else { continue };
         bench.completed(Completed::Read { ticket, failed: None });
@@ -116,7 +117,7 @@ fn where_accesses_overlap_a_backward_reader_gets_first_what_it_needs_first() {
 fn a_disk_passes_over_what_a_backward_reader_needs_in_one_sweep() {
     let whole = batches(DeviceCost::DISK, (1_000..50_000).rev());
     assert!(!whole.is_empty() && whole.iter().all(|batch| batch.len() == 1), "{whole:?}");
-    let pieces = batches(DeviceCost::DISK, (0..500).rev().map(|n| 10_000 + 20 * n));
+    let pieces = batches(DeviceCost::DISK, (0..500).rev().map(|n| 10_000 + 50 * n));
     assert!(pieces.iter().any(|batch| batch.len() > 2), "{pieces:?}");
     for batch in pieces {
         assert!(batch.iter().is_sorted_by(|low, high| low.end <= high.start), "{batch:?}");

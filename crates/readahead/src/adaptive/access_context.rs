@@ -47,6 +47,12 @@ impl<'a> AccessContext<'a> {
         let read_to = end.min(first.saturating_add(read_at_once(access, device, rules)));
         AccessContext { access, cache, rules, device, first, end, read_to, slack, allowance }
     }
+
+    /// Whether an access may cost less than the device's mean, as to a near place of a disk. If so, what a miss costs is
+    /// what its reader has waited. Where accesses overlap, no place is near, and others' misses come between.
+    pub(super) fn has_near_places(&self) -> bool {
+        self.device.pages.is_serial && self.rules.have(Rule::Near)
+    }
 }
 
 /// Pages of a request that are taken for read at once: the kernel's window, or what the device transfers during an

@@ -61,7 +61,7 @@ pub(super) struct Allowance {
     pub(super) budget: u64,
     /// The most pages of one window: what the body has room for, and at most the limit of a plan.
     pub(super) window: u64,
-    /// Pages of a stream that the readers' account pays for at once.
+    /// Pages of a contiguous stream that the readers' account pays for at once.
     pub(super) stream_credit: u64,
     /// Pages of anything that the account pays for at once.
     pub(super) credit: u64,

@@ -297,9 +297,9 @@ impl FileState {
         // The distance between faults or marks is the kernel's window, and tells nothing of what the reader skips.
         let tells = context.access.via == Via::Read && context.access.trigger == Trigger::Absent;
         let pages = context.end - context.first;
-        let grain = |from: Page, to: Page| match to.saturating_sub(from) {
-            gap if tells && gap > 0 => pages + gap,
-            _ => 1,
+        let skipping = |stream: Stream, from: Page, to: Page| match to.saturating_sub(from) {
+            gap if tells && gap > 0 => stream.skipping(pages + gap, share(pages, pages + gap)),
+            _ => stream,
         };
         // Either edge of a miss would do: its end if the access continues it forward, its start if backward.
         let nearest = context.first.saturating_sub(slack);
@@ -313,7 +313,7 @@ impl FileState {
             if ahead {
                 let run = context.read_to - unmatched_miss.first;
                 let stream = Stream::contiguous(unmatched_miss.first, 1, run, Cause::Context, now);
-                let stream = stream.skipping(grain(unmatched_miss.end, context.first));
+                let stream = skipping(stream, unmatched_miss.end, context.first);
                 let passed = before + (context.read_to - context.first);
                 return Some(unmatched_miss.followed_by(stream, passed));
             }
@@ -324,7 +324,7 @@ impl FileState {
                 let run = unmatched_miss.end - context.first;
                 let stream =
                     Stream::contiguous(unmatched_miss.end - 1, -1, run, Cause::Backward, now);
-                let stream = stream.skipping(grain(context.end, unmatched_miss.first));
+                let stream = skipping(stream, context.end, unmatched_miss.first);
                 return Some(unmatched_miss.followed_by(stream, before + pages));
             }
             None
@@ -388,7 +388,9 @@ impl FileState {
         if recent.any(|older| pages.contains(&older.first)) {
             return None;
         }
-        let stream = Stream::sparse(origin, step, WIDER_GAPS * widest, run, access.now);
+        let read = MISSES_ACROSS_GAPS as u64 * (context.end - context.first);
+        let stream = Stream::sparse(origin, step, run, access.now);
+        let stream = stream.skipping(WIDER_GAPS * widest, share(read, run));
         Some(stream.waiting_since(last.at, run - last.first.abs_diff(context.first)))
     }
 
@@ -443,6 +445,11 @@ fn at_the_start(context: &AccessContext, completion_rate: &mut CompletionRate) -
     has_announced(context).then(|| Stream::contiguous(context.first, 1, run, Cause::Initial, now))
 }
 
+/// What share of `passed` pages `read` pages are.
+fn share(read: u64, passed: u64) -> f64 {
+    (read as f64 / passed.max(1) as f64).min(1.0)
+}
+
 fn step_between(unmatched_miss: &UnmatchedMiss, context: &AccessContext) -> i64 {
     context.first.wrapping_sub(unmatched_miss.first) as i64
 }
@@ -465,7 +472,7 @@ fn strided(context: &AccessContext, then: Nanos, step: i64, run: u64) -> Option<
     if (context.rules.bridges)(&context.device.cost, stride - len) {
         let span = stride * (run - 1) + len;
         let (origin, sign) = if step > 0 { (origin, 1) } else { (origin + len - 1, -1) };
-        let stream = Stream::sparse(origin, sign, stride, span, now);
+        let stream = Stream::sparse(origin, sign, span, now).skipping(stride, share(len, stride));
         return Some(stream.waiting_since(then, span - stride));
     }
     Some(Stream::strided(origin, step, len, run, now).waiting_since(then, run - 1))

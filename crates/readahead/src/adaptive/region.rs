@@ -12,8 +12,8 @@
 //! The table holds the largest region from its first miss on, and each smaller one only once the region twice its size
 //! has two misses. So a miss that has its largest region to itself takes one entry.
 //!
-//! A miss costs what its reader waits: the time until the next miss, but at most `L`. On a disk, near places cost less.
-//! `n` misses have cost `W`. If reading the whole region costs `C = L + size/B`, the rest is read as soon as
+//! A miss costs `L`; on a device that serves one access at a time, the time since these readers' last miss, if that is
+//! less: near places of a disk cost less. `n` misses have cost `W`. If reading the whole region costs `C = L + size/B`, the rest is read as soon as
 //! `W >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest holds: under the scale-free prior (as many reads
 //! are still to come as were seen, whatever their number) the misses still to be saved are worth `ln(N/n) * W`. The
 //! logarithm counts as 1 at least and 4 at most; `4/n` asks more of a count too small to tell a dense region from a
@@ -171,7 +171,7 @@ impl Regions {
     ) {
         let latency_s = context.device.cost.latency_s;
         let waited_s = account.miss(context.access.now, latency_s);
-        let wait_s = if context.rules.have(Rule::Near) { waited_s } else { latency_s };
+        let wait_s = if context.has_near_places() { waited_s } else { latency_s };
         if let Some(key) = self.count(context, wait_s as f32) {
             self.buy_slice(key, context, account, plan, tally);
         }

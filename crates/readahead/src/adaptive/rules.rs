@@ -25,7 +25,7 @@ pub enum Rule {
     Starts,
     /// A window that costs more than it saves is not requested.
     Pays,
-    /// A miss costs what its reader has waited, where that is less than an access.
+    /// On a device that serves one access at a time, a miss costs what its reader has waited, if that is less than `L`.
     Near,
     /// A forward stream is left to the kernel if its window is as good.
     LeftToKernel,

@@ -35,7 +35,7 @@ impl Before {
         if used > 0 {
             let stalls = (tally.stalls_saved - self.tally.stalls_saved) as f64;
             let saved_s = self.saved_s(stalls * stream.stall_s(context), stream, context);
-            let read = real(used) * stream.read_share(context);
+            let read = real(used) * stream.read_share();
             account.use_up(read * context.device.cost.page_s(), saved_s);
         }
         let asked = &plan.actions()[self.actions..];

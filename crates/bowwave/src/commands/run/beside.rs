@@ -134,7 +134,10 @@ impl Beside {
         if !self.is_decided.swap(true, Ordering::SeqCst) {
             return Outcome::TooShort;
         }
-        self.outcome.recv().unwrap_or_else(|_| Outcome::Refused(GONE.into()))
+        self.outcome.recv().unwrap_or_else(|_| {
+            print::note(format_args!("{GONE}; the command went on without bowwave"));
+            Outcome::Refused(GONE.into())
+        })
     }
 }
 

@@ -245,10 +245,9 @@ impl Stream {
         if self.kernel_reads_ahead(context) || !context.rules.have(Rule::Pays) {
             return true;
         }
-        let (units, read_share) =
-            (real(self.units_a_stall(context).max(1)), self.read_share(context));
+        let (units, read_share) = (real(self.units_a_stall(context).max(1)), self.read_share());
         let stall_s = self.stall_s(context);
-        let access_s = context.device.cost.access_s().min(stall_s);
+        let access_s = context.device.cost.access_s();
         let pays_with = |passed: f64| {
             let in_vain = real(window) - passed * read_share;
             passed / units * stall_s >= access_s + in_vain * cost.unit_s

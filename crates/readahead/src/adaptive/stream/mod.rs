@@ -69,6 +69,8 @@ pub(super) struct Stream {
     len: u64,
     /// Pages from one touch to the next, where the reader of a contiguous stream skips some.
     grain: u64,
+    /// The share of the pages that it passes which its reader reads.
+    read_share: f64,
     /// First unit not known to be read.
     reader: u64,
     /// The units of its last request: `[from, to)`.
@@ -138,14 +140,14 @@ impl Stream {
         Stream { tail_exponent, is_begun: true, ..Self::contiguous(0, 1, run, Cause::Initial, now) }
     }
 
-    /// A contiguous stream whose reader touches only one page or piece every `grain` pages.
-    pub(super) fn sparse(origin: Page, step: i64, grain: u64, run: u64, now: Nanos) -> Self {
-        Self::new(origin, step, 1, run, Cause::Sparse, now).skipping(grain)
+    /// A contiguous stream whose reader was found to skip pages.
+    pub(super) fn sparse(origin: Page, step: i64, run: u64, now: Nanos) -> Self {
+        Self::new(origin, step, 1, run, Cause::Sparse, now)
     }
 
-    /// This stream, whose reader touches only one page or piece every `grain` pages.
-    pub(super) fn skipping(self, grain: u64) -> Self {
-        Stream { grain, ..self }
+    /// This stream, whose reader touches only one page or piece every `grain` pages, and reads this share of all pages.
+    pub(super) fn skipping(self, grain: u64, read_share: f64) -> Self {
+        Stream { grain, read_share, ..self }
     }
 
     /// A stream of `run` pieces of `len` pages, `step` pages apart.
@@ -159,6 +161,7 @@ impl Stream {
             step,
             len,
             grain: 1,
+            read_share: 1.0,
             reader: run,
             request: (0, 0),
             first_unasked: 0,
@@ -271,9 +274,20 @@ impl Stream {
         self.step.unsigned_abs() == self.len
     }
 
-    /// The units of this stream that the pages `[first, end)` touch, as `[from, to)`; `None` where they lie before the
-    /// origin, or do not begin with a piece of a strided stream. Others' accesses seldom do.
+    /// The units of this stream that its reader comes to with the pages `[first, end)`, as `[from, to)`; `None` if these
+    /// cannot be its reader's. The reader of pieces begins with one, or reads the rest of one. Others seldom do.
     fn units(&self, first: Page, end: Page) -> Option<(u64, u64)> {
+        let may_be_its = self.is_contiguous() || {
+            let from_origin = first.wrapping_sub(self.origin) as i64;
+            let in_piece = from_origin.rem_euclid(self.step.abs()) as u64;
+            in_piece == 0 || in_piece + (end - first) == self.len
+        };
+        if may_be_its { self.touched(first, end) } else { None }
+    }
+
+    /// The units that the pages `[first, end)` touch, as `[from, to)`; `None` where they lie before the origin, or begin
+    /// between the pieces of a strided stream.
+    fn touched(&self, first: Page, end: Page) -> Option<(u64, u64)> {
         let stride = self.step.unsigned_abs();
         let (near, far) = if self.step > 0 {
             (first.checked_sub(self.origin)?, end.checked_sub(self.origin + 1)?)
@@ -284,7 +298,7 @@ impl Stream {
         if stride == 1 {
             return Some((near, far + 1));
         }
-        if !self.is_contiguous() && !first.abs_diff(self.origin).is_multiple_of(stride) {
+        if !self.is_contiguous() && near % stride >= self.len {
             return None;
         }
         Some((near / stride, far / stride + 1))
@@ -320,7 +334,7 @@ impl Stream {
     /// Whether its mark is what the access has touched.
     pub(super) fn has_marked(&self, context: &AccessContext) -> bool {
         let marked = |(from, to)| (from..to).contains(&self.mark);
-        self.units(context.first, context.end).is_some_and(marked)
+        self.touched(context.first, context.end).is_some_and(marked)
     }
 
     /// The reader went on: notes it, and asks for the next window if it is time.
@@ -467,17 +481,18 @@ impl Stream {
         self.frontier.saturating_sub(self.reader.max(self.given_up))
     }
 
-    /// Counts the pages that were asked for and that the reader passes up to unit `to`, and the waits that this has
-    /// spared it: it found all units before `found` in memory.
+    /// Counts the pages that were asked for and that the reader passes up to unit `to`. Those before unit `found` have
+    /// spared it waits. The others are absent, and were read in vain.
     fn count_used(&self, found: u64, to: u64, context: &AccessContext, tally: &mut Tally) {
         let counted = self.reader.max(self.given_up);
         let asked_before = |unit: u64| unit.min(self.frontier).saturating_sub(counted);
-        let used = asked_before(to);
-        if used == 0 {
+        let (found, passed) = (asked_before(found), asked_before(to));
+        if passed == 0 {
             return;
         }
-        tally.used_pages += used * self.len;
-        tally.stalls_saved += asked_before(found).div_ceil(self.units_a_stall(context).max(1));
+        tally.used_pages += found * self.len;
+        tally.wasted_pages += (passed - found) * self.len;
+        tally.stalls_saved += found.div_ceil(self.units_a_stall(context).max(1));
     }
 
     /// Units that a reader gets for each wait without us: the kernel's window if it reads forward, half of it by
@@ -496,17 +511,18 @@ impl Stream {
     /// is less.
     pub(super) fn stall_s(&self, context: &AccessContext) -> f64 {
         let cost = &context.device.cost;
-        let is_unknown = self.waiting_rate == 0.0 || !context.rules.have(Rule::Near);
-        if is_unknown || self.kernel_reads_ahead(context) {
+        if self.waiting_rate == 0.0
+            || self.kernel_reads_ahead(context)
+            || !context.has_near_places()
+        {
             return cost.latency_s;
         }
-        cost.latency_s.min(real(self.units_a_stall(context)) / self.waiting_rate)
+        cost.latency_s.min(real(self.units_a_stall(context).max(1)) / self.waiting_rate)
     }
 
     /// The share of the pages it passes that its reader reads; it skips the others.
-    pub(super) fn read_share(&self, context: &AccessContext) -> f64 {
-        let request = u64::from(context.access.request).max(1);
-        if request < self.grain { real(request) / real(self.grain) } else { 1.0 }
+    pub(super) fn read_share(&self) -> f64 {
+        self.read_share
     }
 
     /// The stream ends: what its reader has not come to was read in vain.
@@ -624,8 +640,13 @@ impl Stream {
         if self.is_contiguous() {
             return context.allowance.stream_credit;
         }
-        let pages_s = real(self.len) * context.device.pages.unit_s;
-        (real(context.allowance.credit) * pages_s / self.unit_cost(context).unit_s) as u64
+        let cost = &context.device.cost;
+        let pages_s = real(self.len) * cost.page_s();
+        let piece_s = match context.device.pages.is_serial {
+            true => self.unit_cost(context).unit_s,
+            false => cost.access_s() + pages_s,
+        };
+        (real(context.allowance.credit) * pages_s / piece_s) as u64
     }
 
     fn unit_cost(&self, context: &AccessContext) -> UnitCost {
