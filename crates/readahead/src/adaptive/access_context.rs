@@ -48,8 +48,8 @@ impl<'a> AccessContext<'a> {
         AccessContext { access, cache, rules, device, first, end, read_to, slack, allowance }
     }
 
-    /// Whether an access may cost less than the device's mean, as to a near place of a disk. If so, what a miss costs is
-    /// what its reader has waited. Where accesses overlap, no place is near, and others' misses come between.
+    /// Whether an access may cost less than the device's mean, as to a near place of a disk. If so, what a miss costs
+    /// is what its reader has waited. Where accesses overlap, no place is near, and others' misses come between.
     pub(super) fn has_near_places(&self) -> bool {
         self.device.pages.is_serial && self.rules.have(Rule::Near)
     }

@@ -13,11 +13,11 @@
 //! has two misses. So a miss that has its largest region to itself takes one entry.
 //!
 //! A miss costs `L`; on a device that serves one access at a time, the time since these readers' last miss, if that is
-//! less: near places of a disk cost less. `n` misses have cost `W`. If reading the whole region costs `C = L + size/B`, the rest is read as soon as
-//! `W >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest holds: under the scale-free prior (as many reads
-//! are still to come as were seen, whatever their number) the misses still to be saved are worth `ln(N/n) * W`. The
-//! logarithm counts as 1 at least and 4 at most; `4/n` asks more of a count too small to tell a dense region from a
-//! chance cluster.
+//! less: near places of a disk cost less. `n` misses have cost `W`. If reading the whole region costs `C = L + size/B`,
+//! the rest is read as soon as `W >= (1/ln(N/n) + 4/n) * C`, `N` being the requests that the rest holds: under the
+//! scale-free prior (as many reads are still to come as were seen, whatever their number) the misses still to be saved
+//! are worth `ln(N/n) * W`. The logarithm counts as 1 at least and 4 at most; `4/n` asks more of a count too small to
+//! tell a dense region from a chance cluster.
 //!
 //! The largest region that qualifies is read in ascending slices. If these are several, the first begins behind the
 //! miss, as many readers go upwards. Each slice is paid for from the reader's [account](crate::Account). Each further
@@ -298,8 +298,8 @@ fn overlaps(context: &AccessContext) -> bool {
 }
 
 /// Pages of the next slice. It is the window of a stream whose run is what the device would have read in the time spent
-/// on misses (`sqrt(2 r L)`, `r` being that time). An early slice, where accesses overlap, is what delays nobody: what the device
-/// reads during one access, or in `since_slice_s` if that is shorter.
+/// on misses (`sqrt(2 r L)`, `r` being that time). An early slice, where accesses overlap, is what delays nobody: what
+/// the device reads during one access, or in `since_slice_s` if that is shorter.
 fn slice_pages(region: &Region, left: u64, since_slice_s: f64, context: &AccessContext) -> u64 {
     let cost = &context.device.cost;
     let is_early = context.access.via == Via::Mmap || region.spent_of_rest(left, context) < 1.0;

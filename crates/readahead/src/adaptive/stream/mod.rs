@@ -274,8 +274,8 @@ impl Stream {
         self.step.unsigned_abs() == self.len
     }
 
-    /// The units of this stream that its reader comes to with the pages `[first, end)`, as `[from, to)`; `None` if these
-    /// cannot be its reader's. The reader of pieces begins with one, or reads the rest of one. Others seldom do.
+    /// The units of this stream that its reader comes to with the pages `[first, end)`, as `[from, to)`; `None` if
+    /// these cannot be its reader's. The reader of pieces begins with one, or reads the rest of one. Others seldom do.
     fn units(&self, first: Page, end: Page) -> Option<(u64, u64)> {
         let may_be_its = self.is_contiguous() || {
             let from_origin = first.wrapping_sub(self.origin) as i64;
@@ -285,8 +285,8 @@ impl Stream {
         if may_be_its { self.touched(first, end) } else { None }
     }
 
-    /// The units that the pages `[first, end)` touch, as `[from, to)`; `None` where they lie before the origin, or begin
-    /// between the pieces of a strided stream.
+    /// The units that the pages `[first, end)` touch, as `[from, to)`; `None` where they lie before the origin, or
+    /// begin between the pieces of a strided stream.
     fn touched(&self, first: Page, end: Page) -> Option<(u64, u64)> {
         let stride = self.step.unsigned_abs();
         let (near, far) = if self.step > 0 {
@@ -507,8 +507,8 @@ impl Stream {
         }
     }
 
-    /// Seconds that its reader waits each time without us: what it has waited, but at most an access. To a near place, it
-    /// is less.
+    /// Seconds that its reader waits each time without us: what it has waited, but at most an access. To a near place,
+    /// it is less.
     pub(super) fn stall_s(&self, context: &AccessContext) -> f64 {
         let cost = &context.device.cost;
         if self.waiting_rate == 0.0
@@ -584,8 +584,8 @@ impl Stream {
         Some(if self.step > 0 { from } else { to - 1 })
     }
 
-    /// The reader, which now comes to unit `from`, found unit `absent` evicted. So less survives than was ahead of it: no
-    /// more windows of that size. What was asked for beyond `from` counts as read in vain.
+    /// The reader, which now comes to unit `from`, found unit `absent` evicted. So less survives than was ahead of it:
+    /// no more windows of that size. What was asked for beyond `from` counts as read in vain.
     fn shrink(&mut self, from: u64, absent: u64, tally: &mut Tally) {
         let ahead = self.frontier - absent;
         let found = from.clamp(self.reader, self.frontier);
@@ -634,8 +634,8 @@ impl Stream {
         self.can_gain(context) && !is_too_late()
     }
 
-    /// Pages that the readers' account pays for at once. A piece also costs the gap to the next one, or an access. Pieces
-    /// at equal distances are less likely to be chance than two neighbours, so they leave no credit to regions.
+    /// Pages that the readers' account pays for at once. A piece also costs the gap to the next one, or an access.
+    /// Pieces at equal distances are less likely to be chance than two neighbours, so they leave no credit to regions.
     fn paid_pages(&self, context: &AccessContext) -> u64 {
         if self.is_contiguous() {
             return context.allowance.stream_credit;
