@@ -1,6 +1,6 @@
 //! How sure a difference is, and what follows for the ranking.
 //!
-//! Two remedies are compared in each world. The simulator itself is off, too: of its figures for the demonstration, 213
+//! Two remedies are compared in each world. The simulator itself is off, too: of its figures for the demonstration, 211
 //! of 221 are within 15 % of what was measured. In 72 of 74 rows, the winner that it names was the fastest when
 //! measured, or at most 5 % slower (docs/results.md). So a difference is known to 15 % of itself, and 5 % of the waiting.
 

@@ -277,12 +277,13 @@ impl Stream {
     /// The units of this stream that its reader comes to with the pages `[first, end)`, as `[from, to)`; `None` if
     /// these cannot be its reader's. The reader of pieces begins with one, or reads the rest of one. Others seldom do.
     fn units(&self, first: Page, end: Page) -> Option<(u64, u64)> {
+        let touched = self.touched(first, end)?;
         let may_be_its = self.is_contiguous() || {
             let from_origin = first.wrapping_sub(self.origin) as i64;
             let in_piece = from_origin.rem_euclid(self.step.abs()) as u64;
             in_piece == 0 || in_piece + (end - first) == self.len
         };
-        if may_be_its { self.touched(first, end) } else { None }
+        may_be_its.then_some(touched)
     }
 
     /// The units that the pages `[first, end)` touch, as `[from, to)`; `None` where they lie before the origin, or
