@@ -445,6 +445,15 @@ fn who_touches_the_pieces_of_a_strided_stream_elsewhere_does_not_drive_it_on() {
 }
 
 #[test]
+fn a_page_behind_the_origin_of_a_backward_stream_is_none_of_its_pieces() {
+    let mut machine = Machine::boxed(policies::adaptive(), 100_000, 32);
+    (0..16).for_each(|piece| machine.read(1, 50_000 - 64 * piece, 16));
+    let before = machine.policy.tally().used_pages;
+    (1..20).for_each(|number| machine.read(2, 50_000 + 317 * number, 4));
+    assert_eq!(machine.policy.tally().used_pages, before);
+}
+
+#[test]
 fn faults_through_a_mapping_of_narrow_windows_are_read_ahead() {
     let asked = |step: i64| {
         let mut machine = Machine::boxed(policies::adaptive(), 100_000, 1);
