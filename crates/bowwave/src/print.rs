@@ -43,6 +43,11 @@ pub(crate) fn thousands(count: u64) -> String {
     indicatif::HumanCount(count).to_string()
 }
 
+/// A number with its noun: `1 file`, `2,000 files`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(number), if number == 1 { one } else { many })
+}
+
 /// Prints a value as indented JSON.
 pub(crate) fn json(value: &Value) -> anyhow::Result<()> {
     Ok(line(without_controls(&serde_json::to_string_pretty(value)?))?)

@@ -126,7 +126,7 @@ impl NotRead {
             (self.memory_full, "the memory budget was used up"),
             (self.writes_too_fast, "the program wrote faster than the disk"),
             (self.larger_window, "the kernel did it in a larger window"),
-            (self.limited_reader, "the program may read only so much, or only what others leave"),
+            (self.limited_reader, "the program has an I/O limit, or a low I/O priority"),
         ]
     }
 

@@ -113,10 +113,9 @@ fn bytes(list: &List) -> u64 {
 }
 
 fn size(list: &List) -> String {
-    let files = if list.files.len() == 1 { "file" } else { "files" };
     format!(
-        "{} {files}, {:.1} MB",
-        print::thousands(list.files.len() as u64),
+        "{}, {:.1} MB",
+        print::counted(list.files.len() as u64, "file", "files"),
         bytes(list) as f64 * 1e-6
     )
 }

@@ -234,11 +234,11 @@ fn object(replay: &Replay, setup: &Setup, trace: &Trace, with_log: bool) -> serd
 
 fn about(path: &std::path::Path, trace: &Trace, args: &Args) -> String {
     format!(
-        "{}: {} operations of {} processes on {} files, {} pages of 4 KiB needed; device {}, {} MiB of memory, elevator {}",
+        "{}: {} of {} on {}, {} pages of 4 KiB needed; device {}, {} MiB of memory, elevator {}",
         path.display(),
-        trace.records().len(),
-        trace.processes().len(),
-        trace.files().len(),
+        print::counted(trace.records().len() as u64, "operation", "operations"),
+        print::counted(trace.processes().len() as u64, "process", "processes"),
+        print::counted(trace.files().len() as u64, "file", "files"),
         trace.pages_needed(),
         args.device,
         args.memory >> 20,

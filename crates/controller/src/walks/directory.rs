@@ -128,11 +128,13 @@ impl Known {
 #[derive(Debug)]
 pub(super) struct Directories {
     known: Shared<FileKey, Known>,
+    /// How many listings have been answered.
+    answers: u64,
 }
 
 impl Default for Directories {
     fn default() -> Self {
-        Directories { known: Shared::with_room(ROOM) }
+        Directories { known: Shared::with_room(ROOM), answers: 0 }
     }
 }
 
@@ -197,8 +199,14 @@ impl Directories {
         self.replace(group, OF_EACH, key, Known::Pending(now), &mut forget);
     }
 
+    /// How many listings have been answered.
+    pub(super) fn answers(&self) -> u64 {
+        self.answers
+    }
+
     /// It could not be listed.
     pub(super) fn fail(&mut self, now: Nanos, key: FileKey) {
+        self.answers += 1;
         if let Some(known @ Known::Pending(_)) = self.known.get_mut(&key) {
             *known = Known::Failed(now);
         }
@@ -214,6 +222,7 @@ impl Directories {
         told: &Listing,
         mut forget: impl FnMut(Ticket),
     ) {
+        self.answers += 1;
         let key = told.directory.key;
         let size = OF_EACH + told.entries.len();
         let directory = Known::Listed(Box::new(Directory::new(now, listing, told)));

@@ -593,13 +593,19 @@ impl Walks {
     /// needed.
     fn scout(&mut self, key: WalkerKey, at: usize, orders: &mut Orders<'_>) {
         let Some(walker) = self.walkers.get(&key) else { return };
-        let Some(stream) = walker.streams.get(at).filter(|stream| stream.used > 0) else { return };
-        let Some(mut scout) = stream.scout(walker.crosses) else { return };
+        let goes_far = walker.crosses;
+        let stream = walker.streams.get(at);
+        let scout = stream.and_then(|stream| stream.scout(goes_far, &self.directories));
+        let Some(mut scout) = scout else { return };
         // Listing one may make room by forgetting others, so look again after each.
         while let Some(place) = scout.next(&self.directories) {
             if !self.list(key, place, orders) {
                 return;
             }
+        }
+        let walker = self.walkers.get_mut(&key);
+        if let Some(stream) = walker.and_then(|walker| walker.streams.get_mut(at)) {
+            stream.note_scouted(goes_far, &self.directories);
         }
     }
 

@@ -38,6 +38,16 @@ pub(super) struct NextFiles {
     pub(super) unlisted: Option<Place>,
 }
 
+/// What decides which directories a stream will reach: while it stays the same, looking again shows nothing new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct View {
+    cursor: Cursor,
+    top: FileKey,
+    goes_far: bool,
+    /// How many listings have been answered.
+    answers: u64,
+}
+
 /// Finds the directories that a stream will reach and that are not listed.
 #[derive(Debug)]
 pub(super) struct Scout {
@@ -93,6 +103,8 @@ pub(super) struct Stream {
     pub(super) run: Run,
     /// The part of a directory in which the cursor is.
     pub(super) part: Part,
+    /// What has been scouted.
+    scouted: Option<View>,
     /// Batches that are not answered yet.
     pub(super) batches: u32,
     /// Marked files that the program has not reached, in order.
@@ -121,6 +133,7 @@ impl Stream {
             asked: 0,
             used: 0,
             part: run.part(),
+            scouted: None,
             run,
             batches: 0,
             marks: VecDeque::new(),
@@ -217,11 +230,25 @@ impl Stream {
         found
     }
 
-    /// Looks ahead for directories to list: only the next one, unless the walk `goes_far`. `None` at its end.
-    pub(super) fn scout(&self, goes_far: bool) -> Option<Scout> {
+    /// Looks ahead for directories to list: only the next one, unless the walk `goes_far`. `None` at its end, where the
+    /// program does not follow it, and if nothing has changed since it was [scouted](Self::note_scouted).
+    pub(super) fn scout(&self, goes_far: bool, directories: &Directories) -> Option<Scout> {
+        let view = self.view(goes_far, directories).filter(|view| self.scouted != Some(*view))?;
         let most = if goes_far { usize::MAX } else { 1 };
-        let (traversal, top) = (self.traversal, self.top);
-        Some(Scout { cursor: self.cursor?, traversal, top, steps: SCOUTED_FILES, most })
+        let (cursor, top) = (view.cursor, view.top);
+        let is_followed = self.used > 0 && !self.run.is_over();
+        let traversal = self.traversal;
+        is_followed.then_some(Scout { cursor, traversal, top, steps: SCOUTED_FILES, most })
+    }
+
+    /// All that its scout has found is listed, or will be.
+    pub(super) fn note_scouted(&mut self, goes_far: bool, directories: &Directories) {
+        self.scouted = self.view(goes_far, directories);
+    }
+
+    fn view(&self, goes_far: bool, directories: &Directories) -> Option<View> {
+        let answers = directories.answers();
+        Some(View { cursor: self.cursor?, top: self.top, goes_far, answers })
     }
 
     /// Whether the program has left a file of its directory that it would have read next. If files are ahead, an
@@ -307,9 +334,11 @@ impl Stream {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::traversal::BY_INODE;
+    use super::super::traversal::{BY_INODE, TRAVERSALS};
     use super::*;
-    use crate::ids::DeviceNumber;
+    use crate::entries::{Entries, EntryKind};
+    use crate::ids::{CgroupId, DeviceNumber, Ticket};
+    use crate::listing::{DirectoryRef, Listing};
 
     /// A directory that is read in random order: `files` are requested, and every `every`th is marked.
     fn shuffled(files: u32, every: usize) -> Stream {
@@ -351,5 +380,53 @@ mod tests {
             stream.passed_mark(number);
         }
         assert_eq!(stream.used, 60);
+    }
+
+    /// A directory with so many files.
+    fn list(directories: &mut Directories, ino: u64, files: usize) -> FileKey {
+        let key = FileKey { dev: DeviceNumber::from_kernel(1), ino };
+        let file = |ino| (&b"name"[..], ino, EntryKind::File);
+        let entries = Entries::named((100 * ino..).take(files).map(file));
+        let told =
+            Listing { directory: DirectoryRef { key, generation: 0 }, parent: None, entries };
+        directories.list(0, CgroupId::default(), Ticket(ino), &told, |_| ());
+        key
+    }
+
+    #[test]
+    fn a_stream_that_has_gone_on_into_a_larger_directory_leaves_no_files_behind() {
+        let mut directories = Directories::default();
+        let (small, large) = (list(&mut directories, 1, 1), list(&mut directories, 2, 9));
+        let traversal = TRAVERSALS[0];
+        let behind = |directory, entry| {
+            Cursor::behind(Unit { directory, entry }, &traversal, &directories).unwrap()
+        };
+        let run = Run::new(Unit { directory: small, entry: 0 }, 1, 1);
+        let mut stream = Stream::new(1, traversal, small, behind(small, 0), run, 0);
+        stream.cursor = Some(behind(large, 4));
+        assert!(!stream.leaves_files(&Suffixes::default(), &directories));
+        let first = Run::new(Unit { directory: large, entry: 4 }, 5, 5);
+        let stream = Stream::new(2, traversal, large, behind(large, 4), first, 0);
+        assert!(stream.leaves_files(&Suffixes::default(), &directories));
+    }
+
+    #[test]
+    fn what_has_been_scouted_is_scouted_again_after_an_answer_or_a_step_only() {
+        let mut directories = Directories::default();
+        let home = list(&mut directories, 1, 9);
+        let unit = Unit { directory: home, entry: 0 };
+        let cursor = Cursor::behind(unit, &TRAVERSALS[0], &directories).unwrap();
+        let mut stream = Stream::new(1, TRAVERSALS[0], home, cursor, Run::new(unit, 1, 1), 0);
+        stream.used = 1;
+        assert!(stream.scout(true, &directories).is_some());
+        stream.note_scouted(true, &directories);
+        assert!(stream.scout(true, &directories).is_none());
+        assert!(stream.scout(false, &directories).is_some(), "another reach");
+        list(&mut directories, 2, 1);
+        assert!(stream.scout(true, &directories).is_some(), "more is listed");
+        stream.note_scouted(true, &directories);
+        let next = Unit { directory: home, entry: 1 };
+        stream.cursor = Cursor::behind(next, &TRAVERSALS[0], &directories);
+        assert!(stream.scout(true, &directories).is_some(), "it has gone on");
     }
 }

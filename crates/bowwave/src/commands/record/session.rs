@@ -139,10 +139,10 @@ fn contents(path: &Path, totals: &Totals) -> String {
         pages => format!(", for which the kernel brought in {} pages,", print::thousands(pages)),
     };
     format!(
-        "{} operations of {} processes on {} files{brought} are in {path} ({}); {}",
-        print::thousands(totals.operations),
-        print::thousands(totals.processes.into()),
-        print::thousands(totals.files.into()),
+        "{} of {} on {}{brought} are in {path} ({}); {}",
+        print::counted(totals.operations, "operation", "operations"),
+        print::counted(totals.processes.into(), "process", "processes"),
+        print::counted(totals.files.into(), "file", "files"),
         HumanBytes(totals.bytes),
         lost(totals),
     )
@@ -184,7 +184,7 @@ mod tests {
         let said = contents(Path::new("t"), &totals);
         assert_eq!(
             said,
-            "3 operations of 1 processes on 2 files are in t (0 B); 4 operations were lost"
+            "3 operations of 1 process on 2 files are in t (0 B); 4 operations were lost"
         );
     }
 }

@@ -65,26 +65,26 @@ fn tell(job: &Job, folder: &Path) {
     print::note(format_args!(
         "{} reads what {} read; start it there: fio --readonly {JOB_FILE}",
         folder.join(JOB_FILE).display(),
-        counted(job.processes() as u64, "process has", "processes have")
+        print::counted(job.processes() as u64, "process has", "processes have")
     ));
     let left_out = job.left_out();
     if left_out.writes > 0 {
         print::note(format_args!(
             "{} left out, as files would be overwritten",
-            counted(left_out.writes, "write is", "writes are")
+            print::counted(left_out.writes, "write is", "writes are")
         ));
     }
     if left_out.unnameable > 0 {
         print::note(format_args!(
             "{} left out, of files whose names have blanks or more than 255 bytes, which fio cannot read",
-            counted(left_out.unnameable, "read is", "reads are")
+            print::counted(left_out.unnameable, "read is", "reads are")
         ));
     }
     let missing = job.files().filter(|file| !is_here(file, folder)).count();
     if missing > 0 {
         print::note(format_args!(
             "{} not here, or shorter than in the trace; fio ends a process at the first read that it cannot do",
-            counted(missing as u64, "file is", "files are")
+            print::counted(missing as u64, "file is", "files are")
         ));
     }
 }
@@ -93,8 +93,4 @@ fn tell(job: &Job, folder: &Path) {
 fn is_here(file: &TracedFile, folder: &Path) -> bool {
     let about = fs::metadata(folder.join(&file.name));
     about.is_ok_and(|about| about.is_file() && about.len() >= file.bytes)
-}
-
-fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }

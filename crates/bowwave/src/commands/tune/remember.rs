@@ -37,7 +37,7 @@ pub(super) fn persist(tuning: &Tuning, is_dry: bool, places: &Places) -> anyhow:
     };
     refuse_doubtful(tuning)?;
     if tuning.model.as_ref().is_some_and(|model| !model.is_good()) {
-        print::note("`bowwave daemon` and `run` will use the model that is remembered");
+        print::note("`bowwave daemon` and `run` will use this model");
     }
     if tuning.target.identity.is_weak() {
         print::note(
