@@ -589,8 +589,7 @@ impl Walks {
         }
     }
 
-    /// Lists directories that a stream will reach. Before the stream has proven itself, lists nothing that may never be
-    /// needed.
+    /// Lists directories that a stream will reach.
     fn scout(&mut self, key: WalkerKey, at: usize, orders: &mut Orders<'_>) {
         let Some(walker) = self.walkers.get(&key) else { return };
         let goes_far = walker.crosses;

@@ -230,15 +230,18 @@ impl Stream {
         found
     }
 
-    /// Looks ahead for directories to list: only the next one, unless the walk `goes_far`. `None` at its end, where the
-    /// program does not follow it, and if nothing has changed since it was [scouted](Self::note_scouted).
+    /// Looks ahead for directories to list: only the next one, unless the walk `goes_far`. `None` at its end, before the
+    /// program has used a file, once it has gone elsewhere, and if nothing has changed since the stream was
+    /// [scouted](Self::note_scouted).
     pub(super) fn scout(&self, goes_far: bool, directories: &Directories) -> Option<Scout> {
-        let view = self.view(goes_far, directories).filter(|view| self.scouted != Some(*view))?;
-        let most = if goes_far { usize::MAX } else { 1 };
-        let (cursor, top) = (view.cursor, view.top);
         let is_followed = self.used > 0 && !self.run.is_over();
-        let traversal = self.traversal;
-        is_followed.then_some(Scout { cursor, traversal, top, steps: SCOUTED_FILES, most })
+        let view = self.view(goes_far, directories)?;
+        if !is_followed || self.scouted == Some(view) {
+            return None;
+        }
+        let View { cursor, top, .. } = view;
+        let most = if goes_far { usize::MAX } else { 1 };
+        Some(Scout { cursor, traversal: self.traversal, top, steps: SCOUTED_FILES, most })
     }
 
     /// All that its scout has found is listed, or will be.
@@ -417,6 +420,7 @@ mod tests {
         let unit = Unit { directory: home, entry: 0 };
         let cursor = Cursor::behind(unit, &TRAVERSALS[0], &directories).unwrap();
         let mut stream = Stream::new(1, TRAVERSALS[0], home, cursor, Run::new(unit, 1, 1), 0);
+        assert!(stream.scout(true, &directories).is_none(), "it has proven nothing");
         stream.used = 1;
         assert!(stream.scout(true, &directories).is_some());
         stream.note_scouted(true, &directories);
@@ -428,5 +432,7 @@ mod tests {
         let next = Unit { directory: home, entry: 1 };
         stream.cursor = Cursor::behind(next, &TRAVERSALS[0], &directories);
         assert!(stream.scout(true, &directories).is_some(), "it has gone on");
+        stream.run.end(&mut Curve::default(), false);
+        assert!(stream.scout(true, &directories).is_none(), "its program has gone elsewhere");
     }
 }
